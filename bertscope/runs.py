@@ -1,0 +1,340 @@
+"""The run directory: the contract between the trainer and every view.
+
+This is the only module that knows the layout::
+
+    runs/<name>/
+      config.json                 the configuration, library versions, corpus fingerprint
+      status.json                 state, step, total, heartbeat, message; replaced atomically
+      metrics.jsonl               one line per logged step; readers tolerate a torn last line
+      log.txt                     what the training process printed
+      lock                        held by the training process for life (fcntl.lockf)
+      STOP                        its presence asks the training process to stop
+      checkpoints/step-00000400/  a standard Hugging Face directory
+      state/step-00000400/        what resuming needs
+      analysis/                   cached results (Parquet)
+
+Neither torch nor transformers is imported here, so a page that only lists runs paints at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertscope.config import RunConfig
+from bertscope.errors import BertScopeError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+STEP = re.compile(r"step-(\d{8})")
+#: States a training process writes; ``interrupted`` is what a reader infers from a free lock.
+ACTIVE = ("preparing", "training", "stopping")
+ENDED = ("finished", "stopped", "failed", "interrupted")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One saved step: ``path`` is a Hugging Face directory."""
+
+    step: int
+    path: Path
+
+
+def runs_root() -> Path:
+    """The folder of all runs: ``$BERTSCOPE_RUNS``, else ``runs`` in the working directory."""
+    return Path(os.environ.get("BERTSCOPE_RUNS", "runs")).absolute()
+
+
+def list_runs(root: Path | None = None) -> list[Run]:
+    """Every run under ``root``, the newest first. A missing folder is an empty list."""
+    root = root or runs_root()
+    try:
+        found = [Run(p) for p in root.iterdir()
+                 if NAME.fullmatch(p.name) and (p / "config.json").is_file()]
+    except OSError:
+        return []
+    return sorted(found, key=lambda run: run.created, reverse=True)
+
+
+def open_run(name: str, root: Path | None = None) -> Run:
+    """The run called ``name``.
+
+    Raises:
+        BertScopeError: the name is not a run's name, or no such run exists.
+    """
+    _check_name(name)
+    run = Run((root or runs_root()) / name)
+    if not (run.path / "config.json").is_file():
+        raise BertScopeError(f"There is no run called {name!r}.")
+    return run
+
+
+def create_run(name: str, config: RunConfig, root: Path | None = None) -> Run:
+    """Make the directory of a new run, in state ``preparing``.
+
+    Raises:
+        BertScopeError: the name is unusable or taken.
+    """
+    _check_name(name)
+    run = Run((root or runs_root()) / name)
+    try:
+        run.path.mkdir(parents=True)
+    except FileExistsError:
+        raise BertScopeError(f"There is already a run called {name!r}.") from None
+    except OSError as error:
+        raise BertScopeError(f"The run's folder cannot be made: {error.strerror}.") from None
+    run.checkpoints_path.mkdir()
+    run.write_status(state="preparing", step=0, total=config.training.steps, message="starting")
+    run.write_config(config)  # last: its presence makes the folder a run
+    return run
+
+
+def free_name(stem: str, root: Path | None = None) -> str:
+    """``stem``, or ``stem-2``, ``stem-3`` ... : the first name that is not taken."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:50] or "run"
+    root, number, name = root or runs_root(), 1, stem
+    while (root / name).exists():
+        number += 1
+        name = f"{stem}-{number}"
+    return name
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise BertScopeError(
+            "A run's name has up to 64 letters, digits, dots, hyphens and underscores, "
+            "and begins with a letter or digit.")
+
+
+class Run:
+    """A handle on one run directory. Reading never fails on a half-written file."""
+
+    def __init__(self, path: Path):
+        self.path = Path(path)
+        self.name = self.path.name
+        self.checkpoints_path = self.path / "checkpoints"
+        self.state_path = self.path / "state"
+        self.analysis_path = self.path / "analysis"
+        self.log_path = self.path / "log.txt"
+
+    # -- what a reader asks ---------------------------------------------------------------
+
+    def exists(self) -> bool:
+        return (self.path / "config.json").is_file()
+
+    @property
+    def created(self) -> float:
+        try:
+            return float(self.config_record().get("created", 0.0))
+        except (BertScopeError, TypeError, ValueError):
+            return 0.0
+
+    def config_record(self) -> dict:
+        """``config.json`` whole: ``config``, ``versions``, ``created``, ``corpus``."""
+        try:
+            record = json.loads((self.path / "config.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            raise BertScopeError(f"The configuration of run {self.name!r} cannot be read.") from None
+        if not isinstance(record, dict):
+            raise BertScopeError(f"The configuration of run {self.name!r} cannot be read.")
+        return record
+
+    def config(self) -> RunConfig:
+        return RunConfig.from_dict(self.config_record().get("config", {}))
+
+    def status(self) -> dict:
+        """``{state, step, total, message, heartbeat, ...}``.
+
+        A run that says it is active while nobody holds its lock was killed: its state is
+        reported as ``interrupted``.
+        """
+        status = self._read_status()
+        if status["state"] in ACTIVE and not self.alive():
+            status = self._read_status()  # the process may have ended between the two looks
+            # A process that was just launched has not taken the lock yet: give it time.
+            launching = not status.get("locked") and time.time() - status["heartbeat"] < 30
+            if status["state"] in ACTIVE and not launching:
+                status["state"] = "interrupted"
+        return status
+
+    def _read_status(self) -> dict:
+        status = {"state": "preparing", "step": 0, "total": 0, "message": "", "heartbeat": 0.0}
+        try:
+            read = json.loads((self.path / "status.json").read_text("utf-8"))
+            status.update(read if isinstance(read, dict) else {})
+        except (OSError, ValueError):
+            pass
+        return status
+
+    def alive(self) -> bool:
+        """Whether a training process holds the lock. Process numbers are never trusted."""
+        try:
+            with open(self.path / "lock", "r+") as handle:
+                try:
+                    fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    return True
+                return False
+        except OSError:
+            return False
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Whole checkpoints in the order of their steps."""
+        try:
+            found = [(STEP.fullmatch(p.name), p) for p in self.checkpoints_path.iterdir()]
+        except OSError:
+            return []
+        return sorted((Checkpoint(int(m[1]), p) for m, p in found if m), key=lambda c: c.step)
+
+    def metrics(self) -> list[dict]:
+        """The logged lines. A torn last line, or a line of another hand, is passed over."""
+        try:
+            raw = (self.path / "metrics.jsonl").read_bytes()
+        except OSError:
+            return []
+        lines = []
+        for line in raw[: raw.rfind(b"\n") + 1].splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict) and isinstance(record.get("step"), int):
+                lines.append(record)
+        return lines
+
+    def log_tail(self, characters: int = 4000) -> str:
+        try:
+            with open(self.log_path, "rb") as handle:
+                handle.seek(max(0, handle.seek(0, os.SEEK_END) - characters))
+                return handle.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    # -- what the trainer writes ----------------------------------------------------------
+
+    @contextmanager
+    def lock(self, patience: float = 1.0):
+        """Hold the run for life; released by the system however the process ends.
+
+        ``lockf`` rather than ``flock``: the latter stays held by forked data workers.
+
+        Raises:
+            BertScopeError: another process holds it.
+        """
+        handle = open(self.path / "lock", "a+")
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    handle.close()
+                    raise BertScopeError(f"Run {self.name!r} is being trained already.") from None
+                time.sleep(0.05)  # a reader's probe holds it for an instant
+        try:
+            yield
+        finally:
+            handle.close()
+
+    def write_config(self, config: RunConfig, **more) -> None:
+        record = {"created": time.time(), **more, "config": config.to_dict()}
+        write_atomically(self.path / "config.json", json.dumps(record, indent=2))
+
+    def write_status(self, **values) -> None:
+        record = {**self._read_status(), **values, "pid": os.getpid(), "heartbeat": time.time()}
+        write_atomically(self.path / "status.json", json.dumps(record))
+
+    def append_metrics(self, record: dict) -> None:
+        """One line, in one write."""
+        line = json.dumps(record) + "\n"
+        with open(self.path / "metrics.jsonl", "ab") as handle:
+            handle.write(line.encode())
+
+    def truncate_metrics(self, step: int) -> None:
+        """Forget lines after ``step``: a resumed run writes them again."""
+        kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
+        write_atomically(self.path / "metrics.jsonl", "".join(kept))
+
+    def ask_to_stop(self) -> None:
+        (self.path / "STOP").touch()
+
+    def stop_asked(self) -> bool:
+        return (self.path / "STOP").exists()
+
+    def clear_stop(self) -> None:
+        (self.path / "STOP").unlink(missing_ok=True)
+
+    @contextmanager
+    def new_checkpoint(self, step: int):
+        """Yields a scratch folder; on success it is renamed into place, else removed."""
+        with published(self.checkpoints_path / f"step-{step:08d}") as scratch:
+            yield scratch
+
+    @contextmanager
+    def new_state(self, step: int):
+        """As :meth:`new_checkpoint` for the resuming state; the one before it is removed after."""
+        target = self.state_path / f"step-{step:08d}"
+        with published(target) as scratch:
+            yield scratch
+        for other in self.state_path.iterdir():
+            if other != target and STEP.fullmatch(other.name):
+                shutil.rmtree(other, ignore_errors=True)
+
+    def latest_state(self) -> Checkpoint | None:
+        try:
+            found = [(STEP.fullmatch(p.name), p) for p in self.state_path.iterdir()]
+        except OSError:
+            return None
+        states = [Checkpoint(int(m[1]), p) for m, p in found if m]
+        return max(states, key=lambda s: s.step, default=None)
+
+    def delete(self) -> None:
+        """Remove the whole directory.
+
+        Raises:
+            BertScopeError: it is being trained.
+        """
+        if self.alive():
+            raise BertScopeError(f"Run {self.name!r} is being trained; stop it first.")
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+@contextmanager
+def published(target: Path):
+    """Build a folder aside and rename it into place: a reader never sees half of one."""
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    try:
+        yield scratch
+        for path in scratch.rglob("*"):
+            if path.is_file():
+                _sync(path)
+        if target.exists():
+            shutil.rmtree(target)
+        os.replace(scratch, target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file so that a reader sees the old or the new one, never a mixture."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    scratch.write_text(text, "utf-8")
+    os.replace(scratch, path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
