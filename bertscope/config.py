@@ -142,6 +142,19 @@ def sized(name: str) -> dict[str, int]:
     return {**shape, "num_attention_heads": hidden // 64, "intermediate_size": 4 * hidden}
 
 
+#: What differs by corpus: found by trial on two CPU cores, see docs/training.md.
+CORPUS_DEFAULTS: dict[str, dict[str, object]] = {
+    "miniworld": {"corpus.vocab_size": 1024, "objective.max_length": 64, "model.dropout": 0.0,
+                  "model.initializer_range": 0.05, "training.learning_rate": 3e-3,
+                  "training.batch_size": 64},
+}
+
+
+def corpus_defaults(source: str) -> dict[str, object]:
+    """Overrides that suit a corpus, for settings the user leaves open."""
+    return dict(CORPUS_DEFAULTS.get(source, {}))
+
+
 def knobs(section: type) -> list[dict]:
     """The fields of one section as ``{name, type, default, help, ...limits}``, for forms and flags."""
     hints = typing.get_type_hints(section)

@@ -75,6 +75,30 @@ def open_run(name: str, root: Path | None = None) -> Run:
     return run
 
 
+def find_checkpoint(name: str, root: Path | None = None) -> Path | str:
+    """What ``name`` means as a checkpoint: ``demo`` (the newest), ``demo@400``, a path, a hub name.
+
+    Raises:
+        BertScopeError: the run has no such step, or no checkpoint yet.
+    """
+    if Path(name).is_dir() and (Path(name) / "model.safetensors").exists():
+        return Path(name)
+    run_name, _, step = name.partition("@")
+    run = Run((root or runs_root()) / run_name) if NAME.fullmatch(run_name) else None
+    if run is None or not run.exists():
+        return Path(name) if Path(name).exists() else name
+    saved = run.checkpoints()
+    if not saved:
+        raise BertScopeError(f"Run {run.name!r} has no checkpoint yet.")
+    if not step:
+        return saved[-1].path
+    for checkpoint in saved:
+        if str(checkpoint.step) == step:
+            return checkpoint.path
+    raise BertScopeError(f"Run {run.name!r} has no checkpoint at step {step}; "
+                         f"the newest is at {saved[-1].step}.")
+
+
 def create_run(name: str, config: RunConfig, root: Path | None = None) -> Run:
     """Make the directory of a new run, in state ``preparing``.
 
@@ -243,8 +267,13 @@ class Run:
         finally:
             handle.close()
 
-    def write_config(self, config: RunConfig, **more) -> None:
-        record = {"created": time.time(), **more, "config": config.to_dict()}
+    def write_config(self, config: RunConfig, **facts) -> None:
+        """The configuration, and what became known since: corpus, baselines, versions."""
+        try:
+            known = self.config_record()
+        except BertScopeError:
+            known = {"created": time.time()}
+        record = {**known, **facts, "config": config.to_dict()}
         write_atomically(self.path / "config.json", json.dumps(record, indent=2))
 
     def write_status(self, **values) -> None:

@@ -1,0 +1,5 @@
+import sys
+
+from bertscope.cli import main
+
+sys.exit(main())

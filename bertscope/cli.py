@@ -1,0 +1,300 @@
+"""The command line: ``bertscope train | probe | demo | app | runs | corpus``.
+
+Each command is a few lines over the library; torch is imported only by those that need it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bertscope import config as settings
+from bertscope import runs
+from bertscope.errors import BertScopeError
+
+SECTIONS = {
+    "corpus": settings.CorpusConfig,
+    "model": settings.ModelConfig,
+    "objective": settings.ObjectiveConfig,
+    "training": settings.TrainingConfig,
+}
+#: Flags that are shorter than their setting's name.
+SHORT = {"corpus.source": "corpus"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns the exit status. Errors the user can mend are one line on stderr."""
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    # Two torch processes on few cores must not spin against each other.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        return args.command(args) or 0
+    except BertScopeError as error:
+        print(f"bertscope: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("bertscope: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bertscope", description="Pretrain a small BERT and watch it learn.",
+        epilog="Runs are kept in ./runs; set BERTSCOPE_RUNS to keep them elsewhere.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_train(commands)
+    _add_probe(commands)
+    _add_predict(commands)
+    demo = commands.add_parser("demo", help="train the demo run in the background, open the app on it",
+                               description="Start the demo run (miniworld, recipe bert) unless it "
+                                           "is there already, and serve the app.")
+    demo.add_argument("--port", type=int, default=8501, help="the app's port (%(default)s)")
+    demo.set_defaults(command=_demo)
+    app = commands.add_parser("app", help="serve the app",
+                              description="Serve the app on this machine and print its address.")
+    app.add_argument("--port", type=int, default=8501, help="port (%(default)s)")
+    app.add_argument("--host", default="localhost", help="address to listen on (%(default)s)")
+    app.set_defaults(command=_app)
+    listing = commands.add_parser("runs", help="list the runs and how each stands")
+    listing.set_defaults(command=_runs)
+    corpus = commands.add_parser("corpus", help="write miniworld with its gold as CoNLL-U",
+                                 description="Write miniworld's text with its exact annotation.")
+    corpus.add_argument("output", type=Path, help="the .conllu file to write")
+    corpus.add_argument("--documents", type=int, default=200, help="how many (%(default)s)")
+    corpus.add_argument("--seed", type=int, default=1, help="which ones (%(default)s); training uses 0")
+    corpus.set_defaults(command=_corpus)
+    return parser
+
+
+# -- train ------------------------------------------------------------------------------------
+
+
+def _add_train(commands) -> None:
+    parser = commands.add_parser(
+        "train", help="pretrain a model, or resume a run",
+        description="Pretrain a model on a corpus. Ctrl-C finishes the step, saves and ends; "
+                    "--resume goes on from there.",
+        epilog="Examples:  bertscope train --corpus sotu --max-minutes 10\n"
+               "           bertscope train --corpus books/ --name books --steps 500\n"
+               "           bertscope train --resume books",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--name", help="the run's name (default: corpus and size)")
+    parser.add_argument("--resume", metavar="RUN", help="go on with this run")
+    parser.add_argument("--background", action="store_true",
+                        help="train in a process of its own and return at once")
+    parser.add_argument("--size", choices=settings.SIZES,
+                        help="the model's layers and width, after Turc et al. 2019")
+    parser.add_argument("--recipe", choices=("bert",), default="bert", help="what is trained")
+    for section, kind in SECTIONS.items():
+        group = parser.add_argument_group(section)
+        for knob in settings.knobs(kind):
+            _add_knob(group, section, knob)
+    parser.set_defaults(command=_train)
+
+
+def _add_knob(group, section: str, knob: dict) -> None:
+    key = f"{section}.{knob['name']}"
+    flag = "--" + SHORT.get(key, knob["name"]).replace("_", "-")
+    text = f"{knob['help']} ({'none' if knob['default'] is None else knob['default']})".replace("%", "%%")
+    more = {"action": argparse.BooleanOptionalAction} if knob["type"] is bool else {
+        "type": knob["type"], "choices": knob.get("choices"),
+        "metavar": None if "choices" in knob else knob["type"].__name__.upper()}
+    group.add_argument(flag, dest=key, default=None, help=text, **more)
+
+
+def run_config(changes: dict[str, object], size: str | None = None) -> settings.RunConfig:
+    """A configuration from what was asked for, over the corpus's own defaults."""
+    asked = {k: v for k, v in changes.items() if v is not None}
+    shape = {f"model.{k}": v for k, v in settings.sized(size).items()} if size else {}
+    defaults = settings.corpus_defaults(str(asked.get("corpus.source", "miniworld")))
+    return settings.RunConfig().override({**defaults, **shape, **asked})
+
+
+def _train(args) -> int:
+    changes = {k: v for k, v in vars(args).items() if "." in k}
+    if args.resume:
+        given = [k for k, v in changes.items() if v is not None]
+        if given or args.size or args.name:
+            raise BertScopeError("--resume goes on with the run's own configuration; "
+                                 "it takes no other setting.")
+        run = runs.open_run(args.resume)
+    else:
+        run = _new_run(args, run_config(changes, args.size))
+    print(f"Run {run.name} in {run.path}")
+    if args.background:
+        from bertscope import launch
+
+        launch.start(run)
+        return 0
+    from bertscope.training.loop import train
+
+    train(run)
+    return _report(run)
+
+
+def _new_run(args, config: settings.RunConfig) -> runs.Run:
+    """Create the run; under torchrun the first process does, the others wait for it."""
+    stem = args.name or f"{Path(config.corpus.source).name}-{args.size or 'tiny'}"
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        name = args.name or runs.free_name(stem)
+        return runs.create_run(name, config)
+    from bertscope.training.distributed import create_together
+
+    return create_together(args.name, stem, config)
+
+
+def _report(run: runs.Run) -> int:
+    status = run.status()
+    print(f"{status['state'].capitalize()} at step {status['step']} "
+          f"after {status.get('seconds', 0):.0f} s.")
+    measured = [line for line in run.metrics() if "eval_mlm_accuracy" in line]
+    if measured:
+        last = measured[-1]
+        print(f"Held out: MLM accuracy {last['eval_mlm_accuracy']:.3f}, "
+              f"perplexity {last['eval_mlm_perplexity']:.1f}, "
+              f"NSP accuracy {last['eval_nsp_accuracy']:.3f}.")
+    if status["state"] == "stopped":
+        print(f"Go on with: bertscope train --resume {run.name}")
+    return 0 if status["state"] in ("finished", "stopped") else 1
+
+
+# -- probe and predict ------------------------------------------------------------------------
+
+
+def _add_probe(commands) -> None:
+    parser = commands.add_parser(
+        "probe", help="what does each layer know? (part of speech, number ...)",
+        description="Train a linear classifier on each layer's word vectors and test it on "
+                    "held-out sentences.",
+        epilog="Example:  bertscope probe demo --data ud_english_ewt/ --task upos",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", help="a run (demo), a run at a step (demo@400), "
+                                           "a checkpoint directory or a hub name")
+    parser.add_argument("--data", default="miniworld",
+                        help="miniworld, a .conllu file, or a folder with train, dev and test "
+                             "(%(default)s)")
+    parser.add_argument("--task", default="upos", help="upos, xpos, deprel or feat:NAME, e.g. "
+                                                       "feat:Number (%(default)s)")
+    parser.add_argument("--max-train", type=int, default=8000, help="training words (%(default)s)")
+    parser.add_argument("--max-test", type=int, default=4000, help="test words (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed (%(default)s)")
+    parser.add_argument("--output", type=Path, help="write the result to this CSV file")
+    parser.set_defaults(command=_probe)
+
+
+def _probe(args) -> int:
+    from tqdm import tqdm
+
+    from bertscope.analysis.activations import load
+    from bertscope.analysis.probing import ProbeConfig, data, probe
+
+    model = load(runs.find_checkpoint(args.checkpoint))
+    gold = data(args.data)
+    config = ProbeConfig(task=args.task, max_train=args.max_train, max_test=args.max_test,
+                         seed=args.seed)
+    with tqdm(total=100, disable=not sys.stderr.isatty(), bar_format="{l_bar}{bar}") as bar:
+        def show(message: str, fraction: float | None) -> None:
+            bar.set_description_str(message)
+            if fraction is not None:
+                bar.n = round(100 * fraction)
+            bar.refresh()
+
+        result = probe(model, gold.train, gold.valid, gold.test, config, show)
+    table = result.layers
+    print(f"{args.task} on {gold.name}: {result.n_train} training, {result.n_valid} validation, "
+          f"{result.n_test} test words, {len(result.labels)} labels, seed {args.seed}")
+    print(table.to_string(index=False, float_format=lambda x: f"{x:.3f}"))
+    print(f"Majority label {result.majority:.3f}; most frequent label of each word "
+          f"{result.type_baseline:.3f}.")
+    if args.output:
+        table.to_csv(args.output, index=False)
+    return 0
+
+
+def _add_predict(commands) -> None:
+    parser = commands.add_parser(
+        "predict", help="fill in [MASK] with a checkpoint",
+        epilog='Example:  bertscope predict demo "the united [MASK] of america"')
+    parser.add_argument("checkpoint", help="a run, a run at a step (demo@400), a directory or a hub name")
+    parser.add_argument("text", help="a sentence with [MASK] in it")
+    parser.add_argument("-k", type=int, default=5, help="candidates for each place (%(default)s)")
+    parser.set_defaults(command=_predict)
+
+
+def _predict(args) -> int:
+    from bertscope.analysis.activations import encode, load
+    from bertscope.analysis.predictions import predict
+
+    model = load(runs.find_checkpoint(args.checkpoint))
+    encoded = encode(model, args.text)
+    masked = [i for i, piece in enumerate(encoded.input_ids)
+              if piece == model.tokenizer.mask_token_id]
+    if not masked:
+        raise BertScopeError("There is no [MASK] in the text.")
+    for place in predict(model, encoded, masked, args.k):
+        print("  ".join(f"{c.token} {c.probability:.3f}" for c in place.candidates))
+    return 0
+
+
+# -- app and demo -----------------------------------------------------------------------------
+
+
+def _app(args) -> int:
+    return _serve(args.port, args.host)
+
+
+def _demo(args) -> int:
+    from bertscope import launch
+
+    run = demo_run()
+    if run.status()["state"] in ("stopped", "interrupted", "failed") or not run.checkpoints() \
+            and not run.alive():
+        launch.start(run)
+        print("The demo run is being trained in the background.")
+    return _serve(args.port, "localhost", f"?run={run.name}")
+
+
+def demo_run() -> runs.Run:
+    """The run ``demo``, made if it is not there yet."""
+    try:
+        return runs.open_run("demo")
+    except BertScopeError:
+        return runs.create_run("demo", run_config({}))
+
+
+def _serve(port: int, host: str, query: str = "") -> int:
+    script = Path(__file__).resolve().parent.parent / "app.py"
+    print(f"BertScope: http://{host}:{port}/{query}", flush=True)
+    environment = {**os.environ, "BERTSCOPE_RUNS": str(runs.runs_root())}
+    return subprocess.call(
+        [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}",
+         f"--server.address={host}", "--server.headless=true"],
+        cwd=script.parent, env=environment)
+
+
+def _runs(args) -> int:
+    for run in runs.list_runs():
+        status, saved = run.status(), run.checkpoints()
+        print(f"{run.name:30} {status['state']:12} step {status['step']:>7}"
+              f"  {len(saved):>3} checkpoints")
+    return 0
+
+
+def _corpus(args) -> int:
+    from bertscope.corpus.conllu import write_conllu
+    from bertscope.corpus.miniworld import gold_sentences
+
+    if args.documents < 1 or args.seed < 0:
+        raise BertScopeError("--documents must be at least 1 and --seed at least 0.")
+    try:
+        write_conllu(gold_sentences(args.documents, args.seed), args.output)
+    except OSError as error:
+        raise BertScopeError(f"{args.output} cannot be written: {error.strerror}.") from None
+    print(f"{args.documents} documents in {args.output}")
+    return 0

@@ -1,0 +1,58 @@
+"""Start and stop training processes that outlive the browser tab and the app.
+
+The app never trains in its own process and never trusts a process number: whether a run is
+being trained is told by its lock (``Run.alive``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from bertscope.errors import BertScopeError
+from bertscope.runs import Run
+
+
+def start(run: Run) -> None:
+    """Train ``run`` in a process of its own, from its last saved state if it has one.
+
+    Raises:
+        BertScopeError: it is being trained already.
+    """
+    if run.alive():
+        raise BertScopeError(f"Run {run.name!r} is being trained already.")
+    run.clear_stop()
+    run.write_status(state="preparing", message="starting", locked=False)
+    environment = {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        # Idle threads of two torch processes would otherwise spin against each other.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+    }
+    with open(run.log_path, "ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bertscope.training", str(run.path)],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            start_new_session=True, close_fds=True, env=environment)
+    threading.Thread(target=process.wait, daemon=True).start()  # no zombie is left behind
+
+
+def stop(run: Run, now: bool = False) -> None:
+    """Ask the training process to finish its step, save and end; ``now`` kills it instead.
+
+    A killed run keeps its last saved state and can be resumed from it.
+    """
+    if not run.alive():
+        return
+    run.ask_to_stop()
+    if now:
+        process = run.status().get("pid")
+        # The lock is held, so whoever wrote the status still lives under this number.
+        if isinstance(process, int) and process > 1 and process != os.getpid():
+            os.kill(process, signal.SIGKILL)

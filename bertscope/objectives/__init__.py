@@ -1,0 +1,12 @@
+"""What a training example is: sentence pairs, masks, and batches of them.
+
+Everything here is numpy on the token store: no torch, no model. The same functions make the
+trainer's batches and the pictures of them.
+"""
+
+from bertscope.objectives.examples import Batch, Examples
+from bertscope.objectives.masking import MaskedRow, mask_row, predictions_per_row
+from bertscope.objectives.pairs import Pairs, plan_pairs
+
+__all__ = ["Batch", "Examples", "MaskedRow", "Pairs", "mask_row", "plan_pairs",
+           "predictions_per_row"]
