@@ -11,9 +11,13 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
+from transformers.utils import logging as transformers_logging
 
 from bertscope.errors import BertScopeError
 from bertscope.runs import Checkpoint, Run
+
+
+transformers_logging.disable_progress_bar()  # a bar per saved file would drown our own
 
 
 @dataclass

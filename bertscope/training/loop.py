@@ -75,14 +75,10 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
     torch.manual_seed(training.seed + accelerator.process_index)  # dropout
     loss_module = PretrainingLoss(model).to(accelerator.device)
     optimizer = build_optimizer(model, training)
-    wrapped, prepared_optimizer = accelerator.prepare(loss_module, optimizer)
+    wrapped, optimizer = accelerator.prepare(loss_module, optimizer)
 
     def to_device(batch: Batch) -> dict:
-        names = ("input_ids", "token_type_ids", "attention_mask", "masked_index",
-                 "masked_labels", "next_sentence_label")
-        return {name: None if (value := getattr(batch, name)) is None else
-                torch.from_numpy(value).to(accelerator.device, non_blocking=True)
-                for name in names}
+        return batch_tensors(batch, accelerator.device)
 
     def total(sums: torch.Tensor) -> torch.Tensor:
         """Add up over all processes."""
@@ -100,7 +96,7 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
     position = Position()
     state = run.latest_state()
     if state:
-        position = load_state(run, state, model, optimizer)
+        position = load_state(run, state, model, optimizer.optimizer)
         if accelerator.process_index:  # the saved random state is the first process's
             torch.manual_seed(training.seed + accelerator.process_index + position.step)
     if main:
@@ -111,7 +107,7 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
     def save(metrics: dict) -> None:
         if main:
             save_checkpoint(run, position.step, model, tokenizer, metrics)
-            save_state(run, position, model, optimizer)
+            save_state(run, position, model, optimizer.optimizer)
 
     clock = _Clock(position.seconds)
     window = _Window()
@@ -131,25 +127,12 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
             if done >= 1.0:
                 break
 
-            # One update. Sums are divided by what the whole update predicts: over micro-batches
-            # and processes a mean of means would weigh short rows more.
-            for group in prepared_optimizer.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = learning_rate(done, training.learning_rate, training.warmup)
-            masked, rows = total(torch.tensor(
-                [sum(len(b.masked_labels) for b in micro_batches),
-                 sum(len(b.next_sentence_label) for b in micro_batches)],
-                dtype=torch.float64)).tolist()
-            for number, batch in enumerate(micro_batches):
-                last = number == len(micro_batches) - 1
-                with nullcontext() if last else accelerator.no_sync(wrapped):
-                    out = wrapped(**to_device(batch))
-                    loss = out.mlm_loss / masked + out.nsp_loss / rows
-                    accelerator.backward(loss * accelerator.num_processes)  # which are averaged
+            outputs, norm = update(accelerator, wrapped, optimizer, micro_batches, training.clip,
+                                   total)
+            for out, batch in zip(outputs, micro_batches):
                 window.add(out, batch)
-            norm = accelerator.clip_grad_norm_(
-                model.parameters(), training.clip if training.clip else float("inf"))
-            prepared_optimizer.step()
-            prepared_optimizer.zero_grad()
 
             step = position.step = position.step + 1
             position.batch += 1
@@ -169,7 +152,7 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
                 if main:
                     run.append_metrics({
                         "step": step, **line, "gradient_norm": float(norm),
-                        "learning_rate": prepared_optimizer.param_groups[0]["lr"],
+                        "learning_rate": optimizer.param_groups[0]["lr"],
                         "epoch": position.epoch, "tokens": position.tokens,
                         "seconds": position.seconds})
                     bar.set_postfix(loss=f"{line['loss']:.3f}", mlm=f"{line['mlm_accuracy']:.3f}",
@@ -191,6 +174,39 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
                          total=position.step if finished else training.steps,
                          seconds=clock.seconds(), eta_seconds=0.0, message="")
         run.clear_stop()
+
+
+def update(accelerator: Accelerator, loss_module, optimizer, micro_batches: list[Batch],
+           clip: float, total=lambda sums: sums) -> tuple[list, torch.Tensor]:
+    """One optimiser step; returns the micro-batches' outputs and the gradient's norm before clipping.
+
+    The summed losses are divided by what the whole update predicts, over micro-batches and
+    processes: a mean of means would weigh short rows more.
+    """
+    masked, rows = total(torch.tensor(
+        [sum(len(b.masked_labels) for b in micro_batches),
+         sum(len(b.next_sentence_label) for b in micro_batches)], dtype=torch.float64)).tolist()
+    outputs = []
+    for batch in micro_batches:
+        last = batch is micro_batches[-1]
+        with nullcontext() if last else accelerator.no_sync(loss_module):
+            out = loss_module(**batch_tensors(batch, accelerator.device))
+            loss = out.mlm_loss / masked + out.nsp_loss / rows
+            accelerator.backward(loss * accelerator.num_processes)  # DDP takes the mean of these
+        outputs.append(out)
+    norm = accelerator.clip_grad_norm_(loss_module.parameters(), clip or float("inf"))
+    optimizer.step()
+    optimizer.zero_grad()
+    return outputs, norm
+
+
+def batch_tensors(batch: Batch, device) -> dict:
+    """A batch as the keyword arguments of ``PretrainingLoss``, on the device."""
+    names = ("input_ids", "token_type_ids", "attention_mask", "masked_index", "masked_labels",
+             "next_sentence_label")
+    arrays = {name: getattr(batch, name) for name in names}
+    return {name: None if array is None else torch.from_numpy(array).to(device, non_blocking=True)
+            for name, array in arrays.items()}
 
 
 def _precision(wish: str) -> str:
