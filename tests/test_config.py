@@ -1,0 +1,67 @@
+import json
+
+import pytest
+
+from bertscope import config
+from bertscope.cli import run_config
+from bertscope.config import RunConfig, SIZES, knobs, sized
+from bertscope.errors import BertScopeError
+
+
+def test_a_configuration_survives_json():
+    made = RunConfig().override({"training.steps": 7, "corpus.documents": 30,
+                                 "training.max_minutes": 2})
+    assert RunConfig.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+    assert made.training.max_minutes == 2.0
+
+
+@pytest.mark.parametrize("key, value, part", [
+    ("training.step", 5, "no setting called 'training.step'"),
+    ("nothing.steps", 5, "no setting called 'nothing.steps'"),
+    ("training.steps", "many", "training.steps must be of type int"),
+    ("training.steps", True, "training.steps must be of type int"),
+    ("training.steps", 0, "at least 1"),
+    ("training.learning_rate", float("nan"), "must be a number"),
+    ("objective.masking", "none", "dynamic, static"),
+    ("model.hidden_size", 130, "at most"),
+    ("model.num_attention_heads", 3, "multiple of"),
+    ("objective.mask_share", 0.95, "more than 1"),
+    ("corpus.source", None, "needs a value"),
+    ("recipe", "gpt9", "one of"),
+])
+def test_what_cannot_be_meant_is_one_sentence(key, value, part):
+    if (key, value) == ("model.hidden_size", 130):
+        value = 10**6
+    with pytest.raises(BertScopeError, match=part):
+        RunConfig().override({key: value})
+
+
+def test_every_knob_has_a_help_line_and_a_legal_default():
+    for section in (config.CorpusConfig, config.ModelConfig, config.ObjectiveConfig,
+                    config.TrainingConfig):
+        for knob in knobs(section):
+            assert knob["help"]
+            default = knob["default"]
+            if default is None:
+                assert knob["optional"]
+            else:
+                assert isinstance(default, knob["type"])
+                assert knob.get("min", default) <= default <= knob.get("max", default)
+
+
+def test_sizes_divide_into_heads_of_64():
+    for name in SIZES:
+        shape = sized(name)
+        assert shape["hidden_size"] == 64 * shape["num_attention_heads"]
+    assert sized("base")["intermediate_size"] == 3072
+    with pytest.raises(BertScopeError):
+        sized("huge")
+
+
+def test_what_is_asked_for_wins_over_the_corpus_and_the_size():
+    made = run_config({"corpus.source": "miniworld", "objective.max_length": 96,
+                       "model.hidden_size": 64, "training.steps": None}, "mini")
+    assert made.objective.max_length == 96
+    assert made.corpus.vocab_size == config.CORPUS_DEFAULTS["miniworld"]["corpus.vocab_size"]
+    assert made.model.hidden_size == 64 and made.model.num_hidden_layers == 4
+    assert made.training.steps == run_config({}).training.steps
