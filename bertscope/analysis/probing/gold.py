@@ -1,0 +1,144 @@
+"""Annotated sentences for probing: from ``miniworld``, a CoNLL-U file, or a folder of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from bertscope.analysis.probing.splits import split_by_document, split_in_two
+from bertscope.corpus.conllu import Sentence, read_conllu
+from bertscope.errors import BertScopeError
+
+#: ``miniworld`` documents are a function of seed and index; runs train on seed 0, never on this one.
+MINIWORLD_SEED = 20_181_011
+MINIWORLD_DOCUMENTS = 400
+
+_PART = re.compile(r"(?<![A-Za-z])(train|dev|valid|validation|test)(?![A-Za-z])", re.IGNORECASE)
+_ROLE = {"train": "train", "dev": "valid", "valid": "valid", "validation": "valid", "test": "test"}
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Three parts that share no document; ``note`` says in a sentence where they come from."""
+
+    train: list[Sentence]
+    valid: list[Sentence]
+    test: list[Sentence]
+    name: str
+    note: str = ""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.train, self.valid, self.test)
+
+    @property
+    def sentences(self) -> chain[Sentence]:
+        return chain(self.train, self.valid, self.test)
+
+
+def data(source: str | Path, seed: int = 0) -> Gold:
+    """Gold annotation, in three parts.
+
+    ``miniworld`` is generated from a seed that no run trains on. Of a folder, or of a file with
+    siblings, the files called *train*, *dev* (or *valid*) and *test* are used as they are. Where one
+    of the three is missing, the last part present is the test part and the first is split by
+    document; a single file is split in three.
+
+    Raises:
+        BertScopeError: nothing usable is there; the sentence says what is wrong.
+    """
+    if str(source) == "miniworld":
+        return _miniworld(seed)
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return _folder(path, seed)
+    if not path.is_file():
+        raise BertScopeError(f"There is no gold annotation called {str(source)!r}: give miniworld, "
+                             "a CoNLL-U file, or a folder with train, dev and test files.")
+    siblings = _siblings(path)
+    return _from_parts(siblings, path.parent.name or path.name, seed) if len(siblings) > 1 \
+        else _from_files([path], path.stem, seed)
+
+
+def fingerprint(*parts: Iterable[Sentence]) -> str:
+    """24 hex digits over the words and their annotation, and over the part that each is in."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(b"\x1d")
+        for sentence in part:
+            rows = ("\t".join((word.form, word.upos, word.xpos, word.deprel, str(word.head),
+                               *(f"{key}={value}" for key, value in sorted(word.feats.items()))))
+                    for word in sentence.words)
+            digest.update(("\n".join(rows) + "\x1e").encode("utf-8", "replace"))
+    return digest.hexdigest()[:24]
+
+
+def _miniworld(seed: int) -> Gold:
+    from bertscope.corpus.miniworld import gold_sentences
+
+    sentences = list(gold_sentences(MINIWORLD_DOCUMENTS, MINIWORLD_SEED))
+    note = f"{MINIWORLD_DOCUMENTS} documents of miniworld that no run trains on, split by document."
+    return Gold(*split_by_document(sentences, seed), "miniworld", note)
+
+
+def _folder(path: Path, seed: int) -> Gold:
+    try:
+        files = sorted(file for file in path.iterdir()
+                       if file.suffix == ".conllu" and not file.name.startswith("."))
+    except OSError as error:
+        raise BertScopeError(f"{path} cannot be read: {error.strerror}.") from None
+    if not files:
+        raise BertScopeError(f"The folder {path} has no .conllu file in it.")
+    roles = [(_role(file), file) for file in files]
+    parts = {role: file for role, file in roles if role}
+    if len(parts) < sum(1 for role, _ in roles if role):
+        raise BertScopeError(f"The folder {path} has several files for one part (train, dev, test); "
+                             "name one of the files instead.")
+    if len(parts) > 1:
+        return _from_parts(parts, path.resolve().name, seed)
+    return _from_files(files, path.resolve().name, seed)
+
+
+def _role(path: Path) -> str | None:
+    """``train``, ``valid`` or ``test``, where the file's name says so once."""
+    found = _PART.findall(path.stem)
+    return _ROLE[found[0].lower()] if len(found) == 1 else None
+
+
+def _siblings(path: Path) -> dict[str, Path]:
+    """The files beside ``path`` whose names differ from its name in the part only."""
+    if _role(path) is None:
+        return {}
+    pattern = _PART.sub("*", path.stem)
+    return {_role(file): file for file in sorted(path.parent.iterdir())
+            if file.suffix == path.suffix and _role(file)
+            and _PART.sub("*", file.stem) == pattern and file.is_file()}
+
+
+def _from_parts(parts: dict[str, Path], name: str, seed: int) -> Gold:
+    read = {role: _read(parts[role]) for role in ("train", "valid", "test") if role in parts}
+    files = ", ".join(parts[role].name for role in read)
+    if len(read) == 3:
+        return Gold(**read, name=name, note=f"{files}, as they are.")
+    first, last = read
+    train, valid = split_in_two(read[first], seed)
+    note = f"{files}: {parts[last].name} is the test part, the other is split by document."
+    return Gold(train, valid, read[last], name, note)
+
+
+def _from_files(files: list[Path], name: str, seed: int) -> Gold:
+    sentences = list(chain.from_iterable(_read(file) for file in files))
+    note = f"{', '.join(file.name for file in files)}, split by document."
+    return Gold(*split_by_document(sentences, seed), name, note)
+
+
+def _read(path: Path) -> list[Sentence]:
+    sentences = list(read_conllu(path))
+    if not sentences:
+        raise BertScopeError(f"There is no sentence in {path}.")
+    return sentences
