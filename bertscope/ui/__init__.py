@@ -1,0 +1,1 @@
+"""Streamlit widgets, figures and HTML components: the only part that imports streamlit."""

@@ -1,0 +1,208 @@
+"""Figures of analyses. Plotly where values are read by the mouse, Altair for curves over steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bertscope.ui import theme
+from bertscope.ui.text import hover, plotly
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+def candidates(rows: Sequence, meaning: str, true: str | None, title: str):
+    """Bars of the most probable pieces, the most probable on top; the true one is outlined.
+
+    Args:
+        rows: objects with ``token`` and ``probability``.
+        meaning: ``main`` or ``other``, which decides the colour.
+    """
+    import plotly.graph_objects as go
+
+    rows = list(reversed(rows))
+    names = [plotly(row.token) for row in rows]
+    right = [row.token == true for row in rows]
+    bars = go.Bar(
+        x=[row.probability for row in rows], y=list(range(len(rows))), orientation="h",
+        marker={"color": theme.colour(meaning),
+                "line": {"color": theme.colour("text"), "width": [2.5 if r else 0 for r in right]}},
+        text=[f"{row.probability:.1%}" for row in rows], textposition="outside", cliponaxis=False,
+        customdata=names, hovertemplate="%{customdata}: %{x:.4f}<extra></extra>")
+    figure = go.Figure(bars)
+    figure.update_yaxes(tickvals=list(range(len(rows))), showgrid=False, tickfont={"size": 14},
+                        ticktext=[f"<b>{n}</b> ✓" if r else n for n, r in zip(names, right)])
+    top = max((row.probability for row in rows), default=1.0)
+    figure.update_xaxes(range=[0, min(1.18, top * 1.25)], tickformat=".0%", nticks=5, fixedrange=True)
+    return theme.dress(figure, 60 + 27 * len(rows), showlegend=False, bargap=0.25,
+                       title={"text": plotly(title), "font": {"size": 13}}, dragmode=False)
+
+
+def over_steps(table: pd.DataFrame, value: str, series: str, order: Sequence[str], title: str,
+               marks: Sequence[tuple[int, str]] = (), reference: tuple[float, str] | None = None,
+               strong: str | None = None, colours: Sequence[str] | None = None):
+    """Curves over training steps on a symlog axis (learning happens early, and step 0 is shown).
+
+    Args:
+        table: columns ``step``, ``value`` (0...1) and ``series``.
+        marks: vertical lines (step, meaning of the colour), e.g. the chosen checkpoint.
+        strong: the series that is drawn thicker.
+    """
+    import altair as alt
+    import pandas as pd
+
+    x = alt.X("step:Q", title="training step", scale=alt.Scale(type="symlog", nice=False),
+              axis=alt.Axis(format=",d", values=ticks(table["step"]), grid=False, labelOverlap=True))
+    y = alt.Y(f"{value}:Q", title=None, axis=alt.Axis(format="%", tickCount=5),
+              scale=alt.Scale(domain=[0, 1]))
+    colour = alt.Color(f"{series}:N", sort=list(order), title=None,
+                       scale=alt.Scale(domain=list(order),
+                                       range=list(colours or theme.categories(len(order)))),
+                       legend=alt.Legend(orient="top", labelLimit=220) if len(order) > 1 else None)
+    tip = [alt.Tooltip(f"{series}:N", title=" "), alt.Tooltip("step:Q", format=","),
+           alt.Tooltip(f"{value}:Q", format=".2%", title=title)]
+    layers = []
+    if marks:
+        for step, meaning in marks:
+            layers.append(alt.Chart(pd.DataFrame({"step": [step]})).mark_rule(
+                color=theme.colour(meaning), strokeWidth=1.5, opacity=0.7).encode(x=x))
+    if reference:
+        layers.append(alt.Chart(pd.DataFrame({value: [reference[0]], "label": [reference[1]]}))
+                      .mark_rule(strokeDash=[5, 4], color=theme.colour("baseline"))
+                      .encode(y=y, tooltip=["label:N"]))
+    line = alt.Chart(table).mark_line(point=alt.OverlayMarkDef(filled=True, size=30))
+    width = alt.condition(alt.datum[series] == strong, alt.value(3.2), alt.value(1.8)) \
+        if strong else alt.value(2.4)
+    layers.append(line.encode(x=x, y=y, color=colour, tooltip=tip, detail=f"{series}:N",
+                              strokeWidth=width))
+    return alt.layer(*layers).properties(height=290, title=alt.TitleParams(
+        title, anchor="start", fontSize=13, fontWeight=600))
+
+
+def ticks(steps) -> list[int]:
+    """0, 1, 10, 100 ... and the last step: labels of a symlog axis."""
+    last = int(max(steps))
+    powers, power = [0], 1
+    while power < last / 2:
+        powers.append(power)
+        power *= 10
+    return [*powers, last] if last else powers
+
+
+def next_sentence(rows: Sequence[tuple[str, str, float]]):
+    """A bar from 0 to 1 per checkpoint: (label, meaning, P(B follows A)), chance at one half."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for number, (label, meaning, p) in enumerate(reversed(rows)):
+        name = plotly(label)
+        figure.add_bar(x=[1], y=[number], orientation="h", marker_color=theme.colour("grid"),
+                       hoverinfo="skip")
+        figure.add_bar(x=[p], y=[number], orientation="h", marker_color=theme.colour(meaning),
+                       text=[f"{p:.1%}"], textposition="inside" if p > 0.15 else "outside",
+                       hovertemplate=f"{name}: %{{x:.4f}}<extra></extra>")
+    figure.add_vline(0.5, line={"dash": "dash", "color": theme.colour("text"), "width": 1.2})
+    figure.update_yaxes(tickvals=list(range(len(rows))), showgrid=False,
+                        ticktext=[plotly(label) for label, *_ in reversed(rows)])
+    figure.update_xaxes(range=[0, 1], tickvals=[0, 0.5, 1], showgrid=False, fixedrange=True,
+                        ticktext=["another document", "chance", "B follows A"])
+    return theme.dress(figure, 62 + 44 * len(rows), showlegend=False, barmode="overlay",
+                       bargap=0.3, dragmode=False, margin={"l": 10, "r": 50, "t": 6, "b": 6})
+
+
+def heat_map(weights: np.ndarray, tokens: Sequence[str], title: str, difference: bool = False,
+             columns: Sequence[str] | None = None):
+    """One head: row = the piece that looks, column = the piece looked at. weights [T, T]."""
+    import plotly.graph_objects as go
+
+    import numpy as np
+
+    rows = [plotly(t) for t in tokens]
+    size = len(tokens)
+    names = np.array(rows, dtype=object)
+    pairs = np.stack([np.repeat(names[:, None], size, 1), np.repeat(names[None, :], size, 0)], -1)
+    most = float(np.abs(weights).max()) or 1.0
+    figure = go.Figure(go.Heatmap(
+        z=np.asarray(weights, np.float32), customdata=pairs,
+        colorscale=theme.diverging() if difference else theme.sequential(),
+        zmin=-most if difference else 0, zmax=most if difference else max(most, 0.2),
+        hovertemplate="%{customdata[0]} → %{customdata[1]}: %{z:.3f}<extra></extra>",
+        colorbar={"thickness": 10, "outlinewidth": 0, "len": 0.8, "title": None}, xgap=1, ygap=1))
+    axis = {"tickvals": list(range(size)), "ticktext": rows, "showgrid": False,
+            "tickfont": {"size": 12 if size <= 32 else 9}}
+    figure.update_xaxes(**axis, tickangle=-60, side="bottom", constrain="domain")
+    figure.update_yaxes(**axis, autorange="reversed", scaleanchor="x", constrain="domain")
+    return theme.dress(figure, min(820, 190 + 20 * size),
+                       title={"text": plotly(title), "font": {"size": 14}})
+
+
+def scatter(table: pd.DataFrame, label: str | None, texts: Sequence[str], axes: tuple[str, str]):
+    """A map of texts: ``table`` has ``x``, ``y`` and the column ``label``.
+
+    Numbers get a continuous scale, words a colour and a symbol each; the trace of a point and its
+    place in ``table`` travel in ``customdata``.
+    """
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    figure, boxes = go.Figure(), [hover(t) for t in texts]
+    common = {"mode": "markers", "hovertemplate": "%{text}<extra>%{meta}</extra>"}
+    if label is None:
+        figure.add_scattergl(x=table.x, y=table.y, text=boxes, customdata=table.index, meta="",
+                             marker={"color": theme.colour("main"), "size": 8, "opacity": 0.8},
+                             **common)
+    elif pd.api.types.is_numeric_dtype(table[label]):
+        figure.add_scattergl(
+            x=table.x, y=table.y, customdata=table.index, mode="markers", meta="",
+            text=[f"<b>{plotly(v)}</b><br>{b}" for v, b in zip(table[label], boxes)],
+            hovertemplate="%{text}<extra></extra>",
+            marker={"color": table[label], "colorscale": "Cividis", "size": 8, "opacity": 0.85,
+                    "colorbar": {"title": plotly(label), "thickness": 10, "outlinewidth": 0}})
+    else:
+        values = table[label].astype(str)
+        for number, value in enumerate(values.value_counts().index):
+            rows = values == value
+            name = plotly(value)
+            figure.add_scattergl(
+                x=table.x[rows], y=table.y[rows], name=name, meta=name,
+                text=[b for b, r in zip(boxes, rows) if r], customdata=table.index[rows],
+                marker={"color": theme.categories(number + 1)[-1], "size": 8, "opacity": 0.85,
+                        "symbol": theme.SYMBOLS[number // len(theme.CATEGORIES) % len(theme.SYMBOLS)]},
+                **common)
+    figure.update_xaxes(title=axes[0], zeroline=False, showticklabels=False)
+    figure.update_yaxes(title=axes[1], zeroline=False, showticklabels=False)
+    return theme.dress(figure, 560, legend={"orientation": "v", "title": None})
+
+
+def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
+           references: Sequence[tuple[str, float]], title: str):
+    """Probing accuracy over layers with 95 % intervals.
+
+    Args:
+        curves: (name, meaning of the colour, dash, table with layer, accuracy, low, high).
+        references: horizontal lines (label, accuracy).
+    """
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for name, meaning, dash, table in curves:
+        colour = theme.colour(meaning)
+        figure.add_scatter(
+            x=table.layer, y=table.accuracy, mode="lines+markers", name=plotly(name),
+            line={"color": colour, "dash": dash, "width": 2.5}, marker={"size": 8},
+            error_y={"type": "data", "symmetric": False, "array": table.high - table.accuracy,
+                     "arrayminus": table.accuracy - table.low, "color": colour, "thickness": 1.2},
+            hovertemplate="layer %{x}: %{y:.1%}<extra>" + plotly(name) + "</extra>")
+    for number, (label, value) in enumerate(references):
+        figure.add_hline(value, line={"dash": "dash" if number else "dot",
+                                      "color": theme.colour("baseline"), "width": 1.4},
+                         annotation={"text": f"{plotly(label)} {value:.1%}", "showarrow": False,
+                                     "font": {"color": theme.colour("baseline"), "size": 12}},
+                         annotation_position="bottom right")
+    most = max((int(t.layer.max()) for *_, t in curves), default=1)
+    figure.update_xaxes(title="layer (0 = embeddings)", range=[-0.15, most + 0.15], zeroline=False,
+                        tickvals=list(range(most + 1)) if most <= 24 else None, showgrid=False)
+    figure.update_yaxes(tickformat=".0%", title=plotly(title))
+    return theme.dress(figure, 430)

@@ -1,0 +1,167 @@
+"""What every page has: a question, a frame for errors, experiments, sources, downloads, states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+import streamlit as st
+
+from bertscope.errors import BertScopeError
+from bertscope.ui import sidebar
+from bertscope.ui.selection import Choice
+from bertscope.ui.text import markdown
+from bertscope.ui.theme import plotly_config
+
+TRAIN_PAGE = "pages/train.py"
+
+
+@contextmanager
+def page(title: str, question: str):
+    """The title at once, then the body; what the user can mend becomes a sentence."""
+    st.title(title, anchor=False)
+    st.markdown(f":gray[{question}]")
+    try:
+        yield
+    except BertScopeError as error:
+        show_error(error)
+
+
+def show_error(error: BertScopeError) -> None:
+    st.error(markdown(error), icon=":material/error:")
+
+
+def checkpoints() -> tuple[Choice, Choice | None]:
+    """The chosen checkpoint and the second one; where there is none, the page ends with what to do.
+    """
+    main = sidebar.chosen()
+    if not main.name:
+        no_run()
+    if main.run is None and not main.is_directory and main.name not in _allowed():
+        unknown(main)
+    if main.path is None:
+        no_checkpoint(main)
+    other = sidebar.compared()
+    if other and other.run is None and not other.is_directory and other.name not in _allowed():
+        st.warning(f"The second checkpoint, {markdown(other.name)}, is neither a run nor a "
+                   "directory.", icon=":material/help:")
+        other = None
+    return main, other
+
+
+def no_run() -> None:
+    """The state of a fresh installation; ends the page."""
+    with st.container(border=True):
+        st.markdown("##### There is no model yet")
+        st.markdown("The demo trains a small BERT on *miniworld*, a made-up language of a few "
+                    "hundred words. It takes about three minutes, and every page shows it while "
+                    "it learns.")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button("Start the demo", type="primary", icon=":material/play_arrow:",
+                      key="start_demo", on_click=_start_demo)
+            if not st.session_state.get("_on_train_page"):
+                st.page_link(TRAIN_PAGE, label="or choose a corpus and a size on the Train page",
+                             icon=":material/tune:")
+        if error := st.session_state.pop("_start_error", None):
+            st.error(markdown(error))
+    st.stop()
+
+
+def _start_demo() -> None:
+    from bertscope import launch
+    from bertscope.cli import demo_run
+
+    try:
+        run = demo_run()
+        if not run.alive():
+            launch.start(run)
+        sidebar.choose(run.name)
+    except BertScopeError as error:
+        st.session_state["_start_error"] = str(error)
+
+
+def unknown(choice: Choice) -> None:
+    """A name that is no run: deleted, mistyped, or on the hub; ends the page."""
+    st.warning(f"There is no run called {markdown(choice.name)}, and no such directory. "
+               "It may have been deleted. Choose another run in the sidebar"
+               + (", or start one on the Train page." if not choice.name.count("/") else "."),
+               icon=":material/help:")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Look for it on the Hugging Face hub", icon=":material/cloud_download:",
+                  help="Asks huggingface.co for a model of this name and downloads its weights.",
+                  on_click=lambda: _allowed().add(choice.name))
+        st.page_link(TRAIN_PAGE, label="Train", icon=":material/model_training:")
+    st.stop()
+
+
+def _allowed() -> set[str]:
+    """Hub names that the user asked for in this session: a link alone never makes a download."""
+    return st.session_state.setdefault("_hub_names", set())
+
+
+def no_checkpoint(choice: Choice) -> None:
+    """A run that has saved nothing yet; the sidebar reruns the page when that changes."""
+    status = choice.run.status()
+    if choice.active:
+        st.info(f"Run {markdown(choice.name)} is being prepared "
+                f"({markdown(status['message'] or status['state'])}). Its first checkpoint, the "
+                "model before any training, will be shown here by itself.",
+                icon=":material/hourglass_top:")
+    else:
+        why = f": {status['message']}" if status["message"] else ""
+        st.warning(f"Run {markdown(choice.name)} has no checkpoint; it is {status['state']}"
+                   f"{markdown(why)}.", icon=":material/warning:")
+    st.page_link(TRAIN_PAGE, label="See how it stands on the Train page",
+                 icon=":material/model_training:")
+    st.stop()
+
+
+# -- experiments, sources, downloads ----------------------------------------------------------------
+
+
+def set_state(**values) -> None:
+    """For callbacks: put values into widgets by their keys."""
+    st.session_state.update(values)
+
+
+def try_this(*experiments: tuple[str, Callable[[], None]], note: str = "") -> None:
+    """Two or three one-click experiments: a label (plain text) and what it does."""
+    with st.container(horizontal=True, vertical_alignment="center", key="try_this"):
+        st.markdown("**Try this**", width="content")
+        for number, (label, act) in enumerate(experiments):
+            st.button(markdown(label), key=f"try_{number}", on_click=act, type="secondary",
+                      icon=":material/science:")
+    if note:
+        st.caption(note)
+
+
+def explain(text: str) -> None:
+    """The formula and where it comes from, under an expander."""
+    with st.expander("How this is computed, and where it comes from", icon=":material/functions:"):
+        st.markdown(text)
+
+
+def download_csv(frame, name: str, label: str = "CSV", key: str | None = None) -> None:
+    st.download_button(label, frame.to_csv(index=False).encode(), file_name=f"{name}.csv",
+                       mime="text/csv", icon=":material/download:", on_click="ignore",
+                       key=key or f"csv_{name}", type="tertiary")
+
+
+def figure(fig, name: str, key: str, **more):
+    """A Plotly figure: the toolbar's camera saves SVG, the line below a page of its own (HTML)."""
+    return st.plotly_chart(fig, key=key, width="stretch", theme=None, config=plotly_config(name),
+                           **more)
+
+
+def download_figure(fig, name: str, key: str) -> None:
+    """The figure as one offline HTML page, made when it is asked for."""
+    st.download_button("Figure (HTML)", lambda: fig.to_html(include_plotlyjs=True).encode(),
+                       file_name=f"{name}.html", mime="text/html", icon=":material/download:",
+                       on_click="ignore", key=key, type="tertiary")
+
+
+def root() -> Path:
+    from bertscope.runs import runs_root
+
+    return runs_root()

@@ -1,0 +1,154 @@
+"""The form of a new run. Its fields are made from ``bertscope.config``, so they cannot drift."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from bertscope import config as settings
+from bertscope import launch, runs
+from bertscope.cli import run_config
+from bertscope.errors import BertScopeError
+from bertscope.ui import sidebar
+from bertscope.ui.frame import show_error
+from bertscope.ui.text import markdown
+
+OWN = "text of my own"
+CORPORA = {
+    "miniworld": "miniworld · a generated language, learnt in minutes, with exact gold",
+    "sotu": "sotu · the yearly messages of the US presidents, 1790 to today",
+    "pydocs": "pydocs · the English of Python's documentation",
+    OWN: "a file or folder of my own",
+}
+SECTIONS = {"corpus": settings.CorpusConfig, "model": settings.ModelConfig,
+            "objective": settings.ObjectiveConfig, "training": settings.TrainingConfig}
+#: Fields that have a place of their own above *More settings*.
+IN_SIGHT = ("corpus.source", "training.steps", "training.max_minutes", "training.batch_size",
+            "training.learning_rate", "objective.max_length")
+
+
+def form() -> None:
+    """Draw the form; *Start* makes the run, starts it and shows it."""
+    chosen = _in_sight()
+    if chosen is None:
+        return
+    source, size, changes = chosen
+    try:
+        base = run_config({"corpus.source": source}, size)
+        changes |= _main_numbers(base)
+        with st.expander("More settings", icon=":material/tune:"):
+            changes |= _more(base, source, size)
+        config = base.override(changes)
+    except BertScopeError as error:
+        show_error(error)
+        return
+    stem = f"{source.rstrip('/').rsplit('/', 1)[-1]}-{size}"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input("Name", key="new.name", placeholder=runs.free_name(stem), max_chars=64,
+                             width=320)
+        if st.button("Start training", type="primary", icon=":material/play_arrow:",
+                     key="new.start"):
+            _start(name.strip() or runs.free_name(stem), config)
+
+
+def _start(name: str, config: settings.RunConfig) -> None:
+    try:
+        run = runs.create_run(name, config)
+        launch.start(run)
+    except BertScopeError as error:
+        show_error(error)
+        return
+    st.session_state["_open_run"] = run.name  # taken over before the widgets of the next rerun
+    st.rerun()
+
+
+def open_started_run() -> None:
+    """Point the sidebar at the run that *Start* made; called before the sidebar is drawn."""
+    if name := st.session_state.pop("_open_run", None):
+        sidebar.choose(name)
+        st.session_state["train_view"] = None
+
+
+def _in_sight() -> tuple[str, str, dict] | None:
+    """Corpus, recipe and size; None while a path of one's own is still missing."""
+    left, middle, right = st.columns([5, 2, 2])
+    corpus = left.selectbox("Corpus", list(CORPORA), format_func=CORPORA.get, key="new.corpus")
+    recipe = middle.selectbox("Recipe", _choices("recipe"), key="new.recipe",
+                              help="BERT: masked words and next sentences (Devlin et al. 2018).")
+    size = right.selectbox("Size", list(settings.SIZES), format_func=_size_label, key="new.size",
+                           help="The small BERTs of Turc et al. 2019, and the two originals.")
+    source = corpus
+    if corpus == OWN:
+        source = st.text_input(
+            "Path on the machine that runs BertScope", key="new.path", max_chars=1000,
+            placeholder="books/ or notes.txt",
+            help="Text files (a paragraph or sentence a line, an empty line between documents), "
+                 "folders of them, JSON lines, CoNLL-U.").strip()
+        if not source:
+            st.caption("Give a path to go on.")
+            return None
+    return source, size, {"recipe": recipe}
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    return next(k["choices"] for k in settings.knobs(settings.RunConfig) if k["name"] == name)
+
+
+def _size_label(name: str) -> str:
+    shape = settings.SIZES[name]
+    return f"{name} ({shape['num_hidden_layers']} × {shape['hidden_size']})"
+
+
+def _main_numbers(base: settings.RunConfig) -> dict:
+    """How long, batch, learning rate and length; defaults follow the corpus."""
+    scope = f"new.{base.corpus.source}"
+    columns = st.columns(5)
+    until = columns[0].segmented_control("Train for", ["steps", "minutes"], default="steps",
+                                         key="new.until", required=True)
+    changes: dict[str, object] = {}
+    if until == "minutes":
+        changes["training.max_minutes"] = columns[1].number_input(
+            "Minutes", 0.1, 100_000.0, 3.0, 1.0, key=f"{scope}.minutes")
+    else:
+        changes["training.steps"] = columns[1].number_input(
+            "Steps", 1, 100_000_000, base.training.steps, 100, key=f"{scope}.steps")
+    changes["training.batch_size"] = columns[2].number_input(
+        "Batch size", 1, 65_536, base.training.batch_size, 8, key=f"{scope}.batch",
+        help="Examples per update.")
+    changes["training.learning_rate"] = columns[3].number_input(
+        "Learning rate", 1e-7, 1.0, base.training.learning_rate, 1e-4, format="%.1e",
+        key=f"{scope}.rate", help="The peak; warm-up before it, linear decay after.")
+    changes["objective.max_length"] = columns[4].number_input(
+        "Length", 16, 4096, base.objective.max_length, 16, key=f"{scope}.length",
+        help="Word pieces per example, special pieces included.")
+    return changes
+
+
+def _more(base: settings.RunConfig, source: str, size: str) -> dict:
+    """A field for every other setting."""
+    changes: dict[str, object] = {}
+    values = base.to_dict()
+    for section, kind in SECTIONS.items():
+        st.markdown(f"**{section.capitalize()}**")
+        fields = [k for k in settings.knobs(kind) if f"{section}.{k['name']}" not in IN_SIGHT]
+        columns = st.columns(3)
+        for number, knob in enumerate(fields):
+            key = f"{section}.{knob['name']}"
+            with columns[number % 3]:
+                value = _field(knob, values[section][knob["name"]], f"new.{source}.{size}.{key}")
+            if value != values[section][knob["name"]]:
+                changes[key] = value
+    return changes
+
+
+def _field(knob: dict, value, key: str):
+    """One setting as the widget that fits its type."""
+    label, help_ = knob["name"].replace("_", " "), markdown(knob["help"])
+    if "choices" in knob:
+        return st.selectbox(label, knob["choices"], knob["choices"].index(value), key=key, help=help_)
+    if knob["type"] is bool:
+        return st.checkbox(label, value, key=key, help=help_)
+    if knob["type"] is str:
+        return st.text_input(label, value or "", key=key, help=help_, max_chars=1000).strip() or None
+    step = {"format": "%g", "step": None} if knob["type"] is float else {"step": 1}
+    return st.number_input(label, knob.get("min"), knob.get("max"), value, key=key, help=help_,
+                           placeholder="none", **step)

@@ -1,0 +1,267 @@
+"""Watching a run: how it stands, its curves, its log; stop, resume, delete."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import streamlit as st
+
+from bertscope import launch
+from bertscope.errors import BertScopeError
+from bertscope.runs import ACTIVE, Run
+from bertscope.ui import curves, loaders
+from bertscope.ui.frame import download_csv, show_error
+from bertscope.ui.selection import find_run
+from bertscope.ui.text import markdown
+
+STATUS_SECONDS, CURVES_SECONDS = 1.0, 2.0
+_COLOURS = {"training": "blue", "preparing": "orange", "stopping": "orange", "finished": "green",
+            "stopped": "gray", "failed": "red", "interrupted": "red"}
+
+
+def watch(run: Run, other: Run | None) -> None:
+    """The whole view of one run. It refreshes itself while the run is active, and only then."""
+    active = run.status()["state"] in ACTIVE
+    st.fragment(_head, run_every=STATUS_SECONDS if active else None, key="train_head")(
+        run.name, active)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        axis = st.segmented_control("Axis", list(curves.AXES), default="steps", key="axis",
+                                    bind="query-params", required=True,
+                                    label_visibility="collapsed")
+        log = st.toggle("Logarithmic", key="log", bind="query-params",
+                        help="Stretch the beginning, where most is learnt.")
+        pause = st.toggle("Pause to zoom", key="pause", disabled=not active,
+                          help="A refresh would undo your zoom; paused, the charts stand still.")
+    moving = active and not pause
+    st.fragment(_curves, run_every=CURVES_SECONDS if moving else None, key="train_curves")(
+        run.name, other.name if other and other.name != run.name else None, axis, log, not moving)
+    _details(run)
+
+
+# -- how it stands, and what can be done ------------------------------------------------------------
+
+
+def _head(name: str, was_active: bool) -> None:
+    run = find_run(name)
+    if run is None:
+        st.rerun()
+    status = run.status()
+    active = status["state"] in ACTIVE
+    if was_active != active or st.session_state.get("_delete"):
+        st.rerun()  # of the whole page: what refreshes changes, or a dialog opens
+    left, right = st.columns([3, 2], vertical_alignment="center")
+    with left:
+        st.markdown(f"#### {markdown(name)} :{_COLOURS.get(status['state'], 'gray')}-badge"
+                    f"[{markdown(status['state'])}]")
+    with right, st.container(horizontal=True, horizontal_alignment="right"):
+        _buttons(run, status, active)
+    fraction = status.get("fraction")
+    if fraction is None:
+        fraction = status["step"] / status["total"] if status["total"] else 0.0
+    if status["state"] == "finished":
+        fraction = 1.0
+    st.progress(min(max(float(fraction), 0.0), 1.0), text=_progress_text(status))
+    if status["state"] == "failed":
+        st.error(markdown(status["message"] or "It failed; the log below says why."),
+                 icon=":material/error:")
+    elif status["state"] == "interrupted":
+        st.warning("The training process ended without a word (killed, or the machine restarted). "
+                   "Everything up to its last checkpoint is safe; *Resume* goes on from there.",
+                   icon=":material/power_off:")
+    _numbers(run)
+
+
+def _progress_text(status: dict) -> str:
+    """Step, rate and time left, as far as they are known."""
+    if status["state"] == "preparing":
+        return markdown(status["message"] or "starting")
+    parts = [f"step {status['step']:,} of {status['total']:,}" if status["total"] else
+             f"step {status['step']:,}"]
+    if status.get("tokens_per_second"):
+        parts.append(f"{status['tokens_per_second']:,.0f} tokens/s")
+    if status.get("seconds"):
+        parts.append(f"{duration(status['seconds'])} so far")
+    if status["state"] in ACTIVE and status.get("eta_seconds"):
+        parts.append(f"{duration(status['eta_seconds'])} left")
+    return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """``75`` -> ``1 min 15 s``."""
+    seconds = int(seconds) if math.isfinite(seconds) else 0
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+
+
+def _buttons(run: Run, status: dict, active: bool) -> None:
+    if active and run.stop_asked():
+        st.button("Kill now", icon=":material/bolt:", key="kill", on_click=_act,
+                  args=(launch.stop, run, True),
+                  help="It is finishing its step and saving. Killing ends it at once; it can be "
+                       "resumed from its last checkpoint.")
+    elif active:
+        st.button("Stop", icon=":material/stop:", key="stop", on_click=_act,
+                  args=(launch.stop, run),
+                  help="Finish the step, save, and end. It can be resumed.")
+    else:
+        if status["state"] != "finished":
+            st.button("Resume", icon=":material/play_arrow:", type="primary", key="resume",
+                      on_click=_act, args=(launch.start, run))
+        st.button("Delete", icon=":material/delete:", key="delete", on_click=_ask_to_delete,
+                  args=(run.name,))
+    if error := st.session_state.pop("_run_error", None):
+        st.error(markdown(error))
+
+
+def _act(what, *arguments) -> None:
+    try:
+        what(*arguments)
+    except BertScopeError as error:
+        st.session_state["_run_error"] = str(error)
+
+
+def _ask_to_delete(name: str) -> None:
+    st.session_state["_delete"] = name
+
+
+def confirm_deletion() -> None:
+    """The dialog that *Delete* asked for; called by the page, outside of any fragment."""
+    name = st.session_state.pop("_delete", None)
+    if name:
+        _dialog(name)
+
+
+@st.dialog("Delete this run?", icon=":material/delete:")
+def _dialog(name: str) -> None:
+    run = find_run(name)
+    if run is None:
+        st.rerun()
+    st.markdown(f"**{markdown(name)}** with its {len(run.checkpoints())} checkpoints, metrics and "
+                "cached results will be removed. This cannot be undone.")
+    with st.container(horizontal=True):
+        if st.button("Delete it", type="primary", key="delete_yes"):
+            try:
+                run.delete()
+            except BertScopeError as error:
+                show_error(error)
+                return
+            st.session_state["_forget_run"] = True
+            st.rerun()
+        if st.button("Keep it", key="delete_no"):
+            st.rerun()
+
+
+def forget_deleted_run() -> None:
+    """Let the sidebar choose another run after a deletion; called before it is drawn."""
+    if st.session_state.pop("_forget_run", False):
+        st.session_state.update(run=None, step=None, follow=True, _touched=True)
+
+
+def _numbers(run: Run) -> None:
+    """The newest held-out results, with what they began at."""
+    lines = [line for line in loaders.metrics(run) if "eval_mlm_accuracy" in line]
+    if not lines:
+        return
+    first, last = lines[0], lines[-1]
+    columns = st.columns(4)
+    for column, (label, key, form, inverse) in zip(columns, (
+            ("Masked words right", "eval_mlm_accuracy", "{:.1%}", False),
+            ("Next sentences right", "eval_nsp_accuracy", "{:.1%}", False),
+            ("Perplexity", "eval_mlm_perplexity", "{:,.1f}", True),
+            ("Masked-word loss", "eval_mlm_loss", "{:.3f}", True))):
+        if not isinstance(last.get(key), (int, float)):
+            continue
+        change = last[key] - first.get(key, last[key])
+        column.metric(label, form.format(last[key]),
+                      delta=("+" if change > 0 else "") + form.format(change)
+                      if len(lines) > 1 else None,
+                      delta_color="inverse" if inverse else "normal",
+                      help=f"On held-out documents, at step {last['step']:,}; the change is since step {first['step']:,}.")
+
+
+# -- the curves -------------------------------------------------------------------------------------
+
+
+def _curves(name: str, other: str | None, axis: str, log: bool, zoom: bool) -> None:
+    run = find_run(name)
+    if run is None:
+        return
+    tables = {name: curves.frame(loaders.metrics(run))}
+    second = find_run(other) if other else None
+    if second:
+        tables[other] = curves.frame(loaders.metrics(second))
+    if all(table.empty for table in tables.values()):
+        st.caption("The curves begin with the first logged steps.")
+        return
+    baselines = baselines_of(run)
+    for row in (curves.MAIN[:2], curves.MAIN[2:]):
+        _row(row, tables, baselines, axis, log, zoom)
+    with st.expander("Learning rate, gradient norm, speed", icon=":material/speed:"):
+        _row(curves.OPTIMISER, tables, baselines, axis, log, zoom)
+    legend = "Thin: training batches. Thick with points: held-out documents. Dashed: references."
+    if second:
+        legend += f" Blue: {markdown(name)}. Orange: {markdown(other)}."
+    st.caption(legend)
+
+
+def _row(panels, tables, baselines, axis, log, zoom) -> None:
+    for column, panel in zip(st.columns(len(panels)), panels):
+        column.altair_chart(curves.chart(panel, tables, baselines, axis, log, zoom),
+                            key=f"curve_{panel.train}", width="stretch")
+
+
+def baselines_of(run: Run) -> dict:
+    """What accuracy and loss are to be compared with, from the run's record."""
+    try:
+        known = run.config_record().get("baselines")
+    except BertScopeError:
+        known = None
+    known = dict(known) if isinstance(known, dict) else {}
+    known.setdefault("nsp_chance", 0.5)
+    return {**known, "nsp_chance_loss": math.log(2)}
+
+
+# -- details ----------------------------------------------------------------------------------------
+
+
+def _details(run: Run) -> None:
+    with st.expander("Log", icon=":material/terminal:"):
+        st.fragment(_log, key="train_log")(run.name)
+    with st.expander("Configuration", icon=":material/settings:"):
+        _configuration(run)
+    lines = loaders.metrics(run)
+    if lines:
+        download_csv(curves.frame(lines), f"{run.name}-metrics", "Metrics (CSV)")
+
+
+def _log(name: str) -> None:
+    run = find_run(name)
+    st.button("Read again", icon=":material/refresh:", key="log_again", type="tertiary")
+    st.code((run.log_tail() if run else "") or "nothing yet", language=None, height=260)
+
+
+def _configuration(run: Run) -> None:
+    try:
+        record = run.config_record()
+    except BertScopeError as error:
+        show_error(error)
+        return
+    facts = {k: v for k, v in record.items() if k not in ("config", "created")}
+    rows = _flat(record.get("config", {})) + _flat(facts)
+    st.dataframe({"setting": [k for k, _ in rows], "value": [str(v) for _, v in rows]},
+                 hide_index=True, width="stretch", height=320)
+    st.download_button("config.json", json.dumps(record, indent=2), f"{run.name}-config.json",
+                       "application/json", icon=":material/download:", on_click="ignore",
+                       type="tertiary")
+
+
+def _flat(values, path: str = "") -> list[tuple[str, object]]:
+    """``{"a": {"b": 1}}`` -> ``[("a.b", 1)]``."""
+    if not isinstance(values, dict):
+        return [(path, values)]
+    return [row for key, value in values.items()
+            for row in _flat(value, f"{path}.{key}" if path else str(key))]

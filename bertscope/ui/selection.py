@@ -1,0 +1,78 @@
+"""What a page looks at: a run at a step, or somebody else's checkpoint. No streamlit here.
+
+The address of a page holds it as ``?run=demo&step=400`` or ``?run=demo&follow=1``, and
+``&vs=demo@0`` for the second checkpoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertscope.errors import BertScopeError
+from bertscope.runs import ACTIVE, Checkpoint, Run, open_run
+
+MAX_NAME = 500
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``name`` is a run's, a directory or a hub name; ``step`` is None for the newest."""
+
+    name: str
+    run: Run | None = None
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def path(self) -> str | None:
+        """The directory (or hub name) to load, None while a run has no checkpoint."""
+        if self.run:
+            return str(self.checkpoint.path) if self.checkpoint else None
+        return self.name or None
+
+    @property
+    def is_directory(self) -> bool:
+        return self.run is None and Path(self.name).is_dir()
+
+    @property
+    def label(self) -> str:
+        """``demo · step 400``, or the last part of a path."""
+        if self.run and self.checkpoint:
+            return f"{self.run.name} · step {self.checkpoint.step:,}"
+        return self.name if self.run else self.name.rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def stem(self) -> str:
+        """The beginning of the names of downloaded files."""
+        if self.run and self.checkpoint:
+            return f"{self.run.name}-step-{self.checkpoint.step}"
+        return self.label
+
+    @property
+    def active(self) -> bool:
+        return bool(self.run) and self.run.status()["state"] in ACTIVE
+
+
+def find_run(name: str) -> Run | None:
+    try:
+        return open_run(name)
+    except BertScopeError:
+        return None
+
+
+def parse_step(text: str | None) -> int | None:
+    """A step from the address; None where it is absent or no number."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
+def parse_spec(text: str) -> tuple[str, int | None]:
+    """``demo@400`` -> ``("demo", 400)``; without a step the newest is meant."""
+    name, at, step = text[:MAX_NAME].rpartition("@")
+    if at and parse_step(step) is not None:
+        return name, parse_step(step)
+    return text[:MAX_NAME], None
+
+
+def nearest(steps: list[int], wanted: int) -> int:
+    """The saved step that is closest to ``wanted``."""
+    return min(steps, key=lambda step: (abs(step - wanted), step))

@@ -1,0 +1,80 @@
+"""Colours with one meaning on every page, and how every Plotly figure looks.
+
+The palette is Okabe and Ito's (2008), made for colour-blind readers.
+Blue is the chosen checkpoint, orange the one it is compared with, grey a baseline.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+#: Streamlit's wide layout leaves a hand's breadth of nothing around the page.
+CSS = """<style>
+[data-testid="stMainBlockContainer"] { padding: 3.2rem 3rem 4rem; max-width: 1500px; }
+[data-testid="stSidebarUserContent"] { padding-top: .5rem; }
+@media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding: 3.2rem 1.2rem 3rem; } }
+</style>"""
+
+_LIGHT = {"main": "#0072B2", "other": "#D55E00", "baseline": "#6B7280", "good": "#009E73",
+          "text": "#1D2733", "grid": "#E3DED2", "background": "#FCFBF8"}
+_DARK = {"main": "#56B4E9", "other": "#E69F00", "baseline": "#9AA4B1", "good": "#2FBF94",
+         "text": "#E4E8EC", "grid": "#2B3541", "background": "#11161D"}
+
+#: Labels and words beyond the first two, in fixed order.
+CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C",
+              "#B8A800")
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star", "hexagon")
+
+
+def picture(name: str) -> str:
+    """An SVG of ours: page icons by name would be fetched from another host."""
+    return (Path(__file__).parent / f"{name}.svg").read_text("utf-8")
+
+
+def dark() -> bool:
+    return st.context.theme.type == "dark"
+
+
+def colour(meaning: str) -> str:
+    """The colour of ``main``, ``other``, ``baseline``, ``good``, ``text``, ``grid``."""
+    return (_DARK if dark() else _LIGHT)[meaning]
+
+
+def categories(n: int) -> list[str]:
+    return [CATEGORIES[i % len(CATEGORIES)] for i in range(n)]
+
+
+def sequential() -> list[list]:
+    """A Plotly scale from the page's background to the main colour's far end (0 to much)."""
+    if dark():
+        return [[0, "#11161D"], [0.25, "#123A57"], [0.6, "#2F86BF"], [1, "#D6EEFF"]]
+    return [[0, "#FCFBF8"], [0.25, "#A9D0E8"], [0.6, "#2D86BD"], [1, "#08304F"]]
+
+
+def diverging() -> list[list]:
+    """Orange (more in the other checkpoint) through the background to blue (more in this one)."""
+    return [[0, colour("other")], [0.5, colour("background")], [1, colour("main")]]
+
+
+def dress(figure, height: int, **layout):
+    """Give a Plotly figure the app's fonts, colours and margins; returns it."""
+    axes = {"gridcolor": colour("grid"), "zerolinecolor": colour("grid"),
+            "linecolor": colour("grid"), "automargin": True}
+    figure.update_xaxes(**axes)
+    figure.update_yaxes(**axes)
+    figure.update_layout(**{
+        "height": height, "margin": {"l": 10, "r": 10, "t": 30, "b": 10},
+        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": colour("text"), "size": 13},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": None},
+        "hoverlabel": {"align": "left"}, "dragmode": "pan", **layout})
+    return figure
+
+
+def plotly_config(name: str) -> dict:
+    """Plotly's toolbar: the camera saves ``name.svg``."""
+    return {"displaylogo": False, "scrollZoom": False,
+            "toImageButtonOptions": {"format": "svg", "filename": name, "scale": 1},
+            "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
