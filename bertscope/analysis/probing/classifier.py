@@ -62,8 +62,9 @@ def fit(train: np.ndarray, train_labels: np.ndarray, valid: np.ndarray, valid_la
     """Fit one classifier per strength, keep the one with the best validation accuracy.
 
     Minimises C * sum of cross-entropies + |W|^2 / 2 by L-BFGS (scikit-learn), each fit starting
-    from the one before, the strongest penalty first. Of equally good ones the first is kept; after two
-    in a row that were no better the search ends. There is no test part here on purpose. The problem is convex and starts from zero: no seed.
+    from the one before, the strongest penalty first. Of equally good ones the first is kept; after
+    two in a row that were no better the search ends. There is no test part here on purpose. The
+    problem is convex and starts from zero, so there is no seed.
 
     Args:
         train, valid: features ``[words, H]``.

@@ -1,0 +1,350 @@
+"""Something to try at once: sentences with a word to mask, pairs of texts, texts with labels.
+
+Made from the corpus a model was trained on, where possible from what it has never seen. Nothing
+here needs a model, so a page can show it while the model is still being loaded.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bertscope.corpus.conllu import Sentence, Word
+from bertscope.corpus.sources import Document, documents
+from bertscope.errors import BertScopeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bertscope.runs import Run
+
+MASK = "[MASK]"
+#: Runs train on miniworld's seed 0; documents of this one were never seen. (Probing has another.)
+MINIWORLD_SEED = 20_190_602
+#: A corpus is looked through to this many documents, so that a page need not wait for the rest.
+LOOK_THROUGH = 1000
+#: Scanning the installed documentation is slow: some seconds for so many.
+LOOK_THROUGH_PYDOCS = 400
+#: An excerpt has this many sentences, fewer where they are long; a document gives so many at most.
+EXCERPT_SENTENCES, EXCERPT_WORDS, EXCERPTS = 4, 80, 4
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A sentence and the word to mask in it: ``text[start:end]``. ``note`` says what to look for."""
+
+    text: str
+    start: int
+    end: int
+    note: str = ""
+
+    @property
+    def answer(self) -> str:
+        return self.text[self.start:self.end]
+
+    @property
+    def masked(self) -> str:
+        """The text with ``[MASK]`` in the word's place."""
+        return f"{self.text[:self.start]}{MASK}{self.text[self.end:]}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two texts; ``follows`` tells whether ``b`` really came after ``a``."""
+
+    a: str
+    b: str
+    follows: bool
+    note: str = ""
+
+
+def _fill(masked: str, answer: str, note: str = "") -> Fill:
+    start = masked.index(MASK)
+    return Fill(masked.replace(MASK, answer, 1), start, start + len(answer), note)
+
+
+SOTU_FILLS = (
+    _fill("the united [MASK] of america", "states", "a fixed phrase, learnt first"),
+    _fill("My fellow [MASK], the state of our union is strong.", "americans",
+          "who is spoken to, in the speeches of our time"),
+    _fill("I ask the [MASK] to pass this bill.", "congress", "who passes laws"),
+    _fill("The [MASK] of the treasury has sent his report to the congress.", "secretary",
+          "an office"),
+    _fill("We wish to live in peace with all the [MASK] of the world.", "nations",
+          "plural, after all the"),
+    _fill("Our soldiers fought with great [MASK] in this war.", "courage", "what the subject suggests"),
+)
+PYDOCS_FILLS = (
+    _fill("This function [MASK] a list of strings.", "returns", "what functions do"),
+    _fill("If the file does not [MASK], an error is raised.", "exist", "a condition"),
+    _fill("The default [MASK] is None.", "value", "a fixed phrase"),
+    _fill("Raised when an operation runs out of [MASK].", "memory", "a resource"),
+    _fill("The method is called with two [MASK].", "arguments", "plural, after a number"),
+)
+ENGLISH_FILLS = (
+    _fill("The children [MASK] playing in the garden.", "are", "agreement with the subject"),
+    _fill("The keys to the cabinet [MASK] on the table.", "are",
+          "agreement with keys, across the cabinet"),
+    _fill("He opened the door and went into the [MASK].", "room", "what the context suggests"),
+    _fill("She put on her coat because it was [MASK].", "cold", "a cause"),
+    _fill("Paris is the capital of [MASK].", "france", "a fact"),
+)
+ENGLISH_PAIRS = (
+    Pair("He went to the kitchen.", "He made himself a cup of tea.", True, "the story goes on"),
+    Pair("He went to the kitchen.", "The treaty was signed in the following year.", False,
+         "another story"),
+)
+
+
+def fills(source: str, limit: int = 6, run: Run | None = None) -> list[Fill]:
+    """Sentences with a word to mask, the most telling first.
+
+    For a path they are the first sentences of documents, held-out ones where ``run`` is given (the
+    run that was trained on ``source``). A corpus that cannot be read any more gives plain English.
+
+    Args:
+        source: a corpus's name or path, as in ``config.corpus.source``.
+    """
+    if source == "miniworld":
+        made = _miniworld_fills()
+    elif source in ("sotu", "pydocs"):
+        made = SOTU_FILLS if source == "sotu" else PYDOCS_FILLS
+    else:
+        made = _or_nothing(lambda: _first_sentences(source, limit, run)) or ENGLISH_FILLS
+    return list(made)[:limit]
+
+
+def pairs(source: str, limit: int = 6, run: Run | None = None) -> list[Pair]:
+    """Pairs of neighbouring sentences, each followed by a pair with a sentence from elsewhere."""
+    made = _or_nothing(lambda: _neighbours(source, limit, run))
+    return (made or list(ENGLISH_PAIRS))[:limit]
+
+
+def labelled_texts(source: str, limit: int = 300, seed: int = 0) -> pd.DataFrame:
+    """Excerpts of about four sentences from all over a corpus, to be coloured by what is known.
+
+    Args:
+        source: a corpus's name or path.
+        limit: excerpts at most. Each document gives one before any gives a second.
+    Returns: a row per excerpt: ``text``, ``document`` (its place in the corpus), then what the
+        source knows of the document, for example ``topic`` and ``tense`` (miniworld), ``year``
+        and ``party`` (sotu), ``path`` (files). Values that a document lacks are None.
+
+    Raises:
+        BertScopeError: the source cannot be read or has no text.
+    """
+    import pandas as pd
+
+    chosen: list[list[dict]] = []
+    for index, document in enumerate(_readable(source)):
+        rng = random.Random(f"{seed}-{index}")
+        known = {key: value for key, value in document.meta.items() if key not in ("text", "document")}
+        chosen.append([{"text": text, "document": index, **known}
+                       for text in _excerpts(document.sentences, rng)])
+    random.Random(seed).shuffle(chosen)
+    rounds = (row for number in range(EXCERPTS) for rows in chosen for row in rows[number:number + 1])
+    return pd.DataFrame(list(islice(rounds, limit)))
+
+
+def label_columns(texts: pd.DataFrame, most: int = 50) -> list[str]:
+    """The columns worth a colour: numbers that vary, and 2 to ``most`` different names."""
+    import pandas as pd
+
+    def telling(column: str) -> bool:
+        values = texts[column].nunique()
+        if pd.api.types.is_numeric_dtype(texts[column]):
+            return values > 1
+        return 2 <= values <= min(most, len(texts) - 1)
+
+    columns = [column for column in texts.columns if column not in ("text", "document")]
+    return [column for column in [*columns, "document"] if telling(column)]
+
+
+def _or_nothing(make: Callable[[], list]) -> list:
+    """Examples are a courtesy: where the corpus is gone, the page goes on without it."""
+    try:
+        return make()
+    except BertScopeError:
+        return []
+
+
+def _readable(source: str) -> Iterator[Document]:
+    """The first documents of a source; of miniworld, those that no run trains on."""
+    if source != "miniworld":
+        return documents(source, LOOK_THROUGH_PYDOCS if source == "pydocs" else LOOK_THROUGH)
+    from bertscope.corpus.miniworld import generate
+
+    return (Document(made.texts, {"topic": made.topic, "tense": made.tense, "number": made.number,
+                                  "gender": made.gender, "thing": made.thing, "title": made.title},
+                     made.sentences)
+            for made in generate(LOOK_THROUGH, MINIWORLD_SEED))
+
+
+def _excerpts(sentences: list[str], rng: random.Random) -> list[str]:
+    """Up to ``EXCERPTS`` stretches of a document that do not overlap, from random places."""
+    whole = len(sentences) // EXCERPT_SENTENCES
+    if not whole:
+        return [_shortened(sentences)]
+    places = rng.sample(range(whole), min(whole, EXCERPTS))
+    return [_shortened(sentences[place * EXCERPT_SENTENCES:][:EXCERPT_SENTENCES])
+            for place in places]
+
+
+def _shortened(sentences: list[str]) -> str:
+    """Whole sentences up to ``EXCERPT_WORDS`` words, at least the first one's beginning."""
+    words: list[str] = []
+    for sentence in sentences:
+        more = sentence.split()
+        if words and len(words) + len(more) > EXCERPT_WORDS:
+            break
+        words += more
+    return " ".join(words[:EXCERPT_WORDS])
+
+
+# -- held-out documents -----------------------------------------------------------------------
+
+
+def _unseen(source: str, run: Run | None) -> Iterator[Document]:
+    """Documents that the run did not train on, as far as that is known."""
+    found = _readable(source)
+    held_out = _held_out(run) if run and source != "miniworld" else None
+    return (document for index, document in enumerate(found)
+            if held_out is None or index in held_out)
+
+
+def _held_out(run: Run) -> set[int] | None:
+    """Places of the held-out documents; None before the run has counted its corpus."""
+    from bertscope.corpus.store import split_documents
+
+    count = run.config_record().get("corpus", {}).get("documents")
+    if not isinstance(count, int) or count < 2:
+        return None
+    return set(split_documents(count, run.config().corpus.held_out)[1].tolist())
+
+
+def _first_sentences(source: str, limit: int, run: Run | None) -> list[Fill]:
+    """From each document the first sentence of 6 to 20 words, its longest inner word masked."""
+    made = []
+    for document in _unseen(source, run):
+        sentence = next((s for s in document.sentences if 6 <= len(s.split()) <= 20), None)
+        inner = list(_WORD.finditer(sentence))[1:] if sentence else []
+        if inner:
+            word = max(inner, key=lambda match: (match.end() - match.start(), -match.start()))
+            made.append(Fill(sentence, word.start(), word.end(), _origin(document)))
+        if len(made) == limit:
+            break
+    return made
+
+
+def _origin(document: Document) -> str:
+    """Where an example comes from."""
+    known = document.meta.get("title") or document.meta.get("path") or document.meta.get("document")
+    return f"from {Path(str(known)).stem if 'title' not in document.meta else known}" if known else ""
+
+
+def _neighbours(source: str, limit: int, run: Run | None) -> list[Pair]:
+    """Two sentences from the middle of each document, then the first with another document's."""
+    found = [(document, middle) for document in islice(_unseen(source, run), max(2, limit))
+             if (middle := _middle(document.sentences))]
+    made = []
+    for place, (document, (a, b)) in enumerate(found):
+        made.append(Pair(a, b, True, f"neighbours {_origin(document)}".strip()))
+        if len(found) > 1:
+            other, (_, foreign) = found[(place + 1) % len(found)]
+            made.append(Pair(a, foreign, False, f"the second is {_origin(other)}".strip()
+                             if _origin(other) else "the second is from another document"))
+    return made
+
+
+def _middle(sentences: list[str]) -> tuple[str, str] | None:
+    """The first two neighbours of 4 to 40 words from the middle on, or from the beginning."""
+    near = [*zip(sentences[len(sentences) // 2:], sentences[len(sentences) // 2 + 1:]),
+            *zip(sentences, sentences[1:])]
+    return next(((a, b) for a, b in near
+                 if all(4 <= len(s.split()) <= 40 for s in (a, b))), None)
+
+
+# -- miniworld --------------------------------------------------------------------------------
+
+
+def _miniworld_fills() -> list[Fill]:
+    """One sentence for each thing that the grammar teaches, twice over."""
+    from bertscope.corpus.miniworld import generate
+
+    sentences = [s for made in generate(200, MINIWORLD_SEED) for s in made.sentences]
+    kinds = (_agreement, _pronoun, _tense, _article)
+    found = [list(islice(_found(sentences, kind), 2)) for kind in kinds]
+    return [fill for number in range(2) for fills in found for fill in fills[number:number + 1]]
+
+
+def _found(sentences: Iterable[Sentence], kind) -> Iterator[Fill]:
+    for sentence in sentences:
+        hit = kind(sentence.words)
+        place = _places(sentence)[hit[0]] if hit else None
+        if place:
+            yield Fill(sentence.text, *place, hit[1])
+
+
+def _places(sentence: Sentence) -> list[tuple[int, int] | None]:
+    """Where each word stands in the text; None for one that is not found."""
+    places: list[tuple[int, int] | None] = []
+    end = 0
+    for word in sentence.words:
+        start = sentence.text.find(word.form, end)
+        places.append(None if start < 0 else (start, start + len(word.form)))
+        end = end if start < 0 else start + len(word.form)
+    return places
+
+
+def _agreement(words: list[Word]) -> tuple[int, str] | None:
+    """A finite verb with a noun of the other number between it and its subject."""
+    for place, verb in enumerate(words):
+        if verb.upos not in ("VERB", "AUX") or verb.feats.get("VerbForm") != "Fin":
+            continue
+        clause = verb.head - 1 if verb.upos == "AUX" else place
+        for start, subject in enumerate(words[:place]):
+            if subject.deprel.split(":")[0] != "nsubj" or subject.head - 1 != clause:
+                continue
+            number = verb.feats.get("Number")
+            for noun in words[start + 1:place]:
+                if noun.upos == "NOUN" and noun.feats.get("Number") != number == \
+                        subject.feats.get("Number"):
+                    return place, f"agreement with {subject.form}, across {noun.form}"
+    return None
+
+
+def _pronoun(words: list[Word]) -> tuple[int, str] | None:
+    """A pronoun whose entity has a name or noun earlier in the sentence."""
+    named: dict[str, str] = {}
+    for place, word in enumerate(words):
+        entity = word.misc.get("Entity", "")
+        if word.upos == "PRON" and entity in named:
+            return place, f"a pronoun for {named[entity]}"
+        if word.upos in ("PROPN", "NOUN") and entity:
+            named.setdefault(entity, word.form)
+    return None
+
+
+def _tense(words: list[Word]) -> tuple[int, str] | None:
+    """A finite verb in a sentence that begins with a word for the time."""
+    if words[0].form.lower() not in ("yesterday", "today", "tomorrow"):
+        return None
+    for place, word in enumerate(words):
+        if word.upos in ("VERB", "AUX") and word.feats.get("VerbForm") == "Fin":
+            return place, f"tense, after {words[0].form}"
+    return None
+
+
+def _article(words: list[Word]) -> tuple[int, str] | None:
+    """*a* or *an*: which one, the next word tells."""
+    for place, (word, after) in enumerate(zip(words, words[1:])):
+        if word.form == "an":
+            return place, f"a or an, before {after.form}"
+    return None
