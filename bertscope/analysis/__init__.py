@@ -11,7 +11,7 @@ import importlib
 _WHERE = {
     "activations": ("Activations", "Encoded", "LoadedModel", "encode", "load", "pool", "run",
                     "run_batches", "word_states"),
-    "attention": ("AttentionMaps", "attention_maps", "bertviz_page", "head_summary",
+    "attention": ("AttentionMaps", "attention_maps", "bertviz_page", "by_words", "head_summary",
                   "merge_pieces", "quantised_grid"),
     "embeddings": ("Projection", "anisotropy", "neighbours", "project"),
     "pairs": ("NextSentence", "next_sentence", "next_sentences"),

@@ -1,0 +1,99 @@
+"""What the model puts in a masked place (Devlin et al. 2019, section 3.1, task 1)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertscope.analysis.activations import Encoded, LoadedModel, run
+from bertscope.errors import BertScopeError
+
+
+@dataclass
+class Candidate:
+    """A word piece of the vocabulary and its probability."""
+
+    token: str
+    id: int
+    probability: float
+
+
+@dataclass
+class MaskPrediction:
+    """The model's answer for one masked place.
+
+    ``rank_of_original`` counts from 1; equal probabilities share the best rank. It and
+    ``surprisal_bits`` (minus log2 of the original's probability) are None where the text itself
+    said ``[MASK]``. ``entropy_bits`` is that of the whole distribution over V pieces, in
+    0 ... log2 V.
+    """
+
+    position: int
+    original: str
+    candidates: list[Candidate]
+    rank_of_original: int | None
+    surprisal_bits: float | None
+    entropy_bits: float
+
+
+def predict(model: LoadedModel, encoded: Encoded, masked: Sequence[int], k: int = 10,
+            ) -> list[MaskPrediction]:
+    """Mask the pieces at the positions ``masked``, all at once, and ask the MLM head for each.
+
+    Probabilities are the softmax over the whole vocabulary, special tokens included.
+
+    Args:
+        masked: positions in ``encoded``; a piece that is ``[MASK]`` already may be among them.
+        k: candidates for each place, the most probable first.
+
+    Raises:
+        BertScopeError: the checkpoint has no MLM head, or a position is not that of a word piece.
+    """
+    require_mlm_head(model)
+    if not len(masked):
+        return []
+    mask = model.tokenizer.mask_token_id
+    ids = encoded.input_ids.copy()
+    for position in masked:
+        if not 0 <= position < len(encoded) or encoded.special[position]:
+            raise BertScopeError(f"Position {position} cannot be masked: it is not a word piece.")
+        ids[position] = mask
+    logits = run(model, dataclasses.replace(encoded, input_ids=ids)).mlm_logits
+    return [_prediction(model, encoded, position, logits[position], k) for position in masked]
+
+
+def require_mlm_head(model: LoadedModel) -> None:
+    """Raise the sentence for a checkpoint that cannot fill masks."""
+    if not model.has_mlm_head:
+        raise BertScopeError("This checkpoint has no MLM head: it cannot say what a masked piece "
+                             "was.")
+
+
+def _prediction(model: LoadedModel, encoded: Encoded, position: int, logits: np.ndarray, k: int,
+                ) -> MaskPrediction:
+    log_p = _log_softmax(logits.astype(np.float64))
+    best = np.argsort(-log_p, kind="stable")[:max(1, k)]
+    original = int(encoded.input_ids[position])
+    known = original != model.tokenizer.mask_token_id
+    return MaskPrediction(
+        position=int(position),
+        original=encoded.tokens[position],
+        candidates=[Candidate(_token(model, int(i)), int(i), float(np.exp(log_p[i])))
+                    for i in best],
+        rank_of_original=1 + int((log_p > log_p[original]).sum()) if known else None,
+        surprisal_bits=float(-log_p[original] / np.log(2)) if known else None,
+        entropy_bits=float(-(np.exp(log_p) * log_p).sum() / np.log(2)),
+    )
+
+
+def _token(model: LoadedModel, index: int) -> str:
+    """A model's table may have more rows than its tokenizer has pieces."""
+    return model.tokenizer.convert_ids_to_tokens(index) or f"[{index}]"
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max()
+    return shifted - np.log(np.exp(shifted).sum())
