@@ -72,14 +72,15 @@ def _fill(masked: str, answer: str, note: str = "") -> Fill:
 
 SOTU_FILLS = (
     _fill("the united [MASK] of america", "states", "a fixed phrase, learnt first"),
-    _fill("My fellow [MASK], the state of our union is strong.", "americans",
+    _fill("My fellow [MASK], the state of our union is strong.", "Americans",
           "who is spoken to, in the speeches of our time"),
     _fill("I ask the [MASK] to pass this bill.", "congress", "who passes laws"),
     _fill("The [MASK] of the treasury has sent his report to the congress.", "secretary",
           "an office"),
     _fill("We wish to live in peace with all the [MASK] of the world.", "nations",
           "plural, after all the"),
-    _fill("Our soldiers fought with great [MASK] in this war.", "courage", "what the subject suggests"),
+    _fill("Our soldiers fought with great [MASK] in this war.", "courage",
+          "what the subject suggests"),
 )
 PYDOCS_FILLS = (
     _fill("This function [MASK] a list of strings.", "returns", "what functions do"),
@@ -94,7 +95,7 @@ ENGLISH_FILLS = (
           "agreement with keys, across the cabinet"),
     _fill("He opened the door and went into the [MASK].", "room", "what the context suggests"),
     _fill("She put on her coat because it was [MASK].", "cold", "a cause"),
-    _fill("Paris is the capital of [MASK].", "france", "a fact"),
+    _fill("Paris is the capital of [MASK].", "France", "a fact"),
 )
 ENGLISH_PAIRS = (
     Pair("He went to the kitchen.", "He made himself a cup of tea.", True, "the story goes on"),
@@ -143,7 +144,9 @@ def labelled_texts(source: str, limit: int = 300, seed: int = 0) -> pd.DataFrame
     import pandas as pd
 
     chosen: list[list[dict]] = []
-    for index, document in enumerate(_readable(source)):
+    # Any documents of miniworld are as good as others; elsewhere the first ones are alike.
+    most = limit if source == "miniworld" else None
+    for index, document in enumerate(islice(_readable(source), most)):
         rng = random.Random(f"{seed}-{index}")
         known = {key: value for key, value in document.meta.items() if key not in ("text", "document")}
         chosen.append([{"text": text, "document": index, **known}

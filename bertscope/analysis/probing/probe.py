@@ -179,7 +179,7 @@ def _read(model, train, valid, test, config: ProbeConfig, steps: _Steps) -> list
                ("test", test, config.max_test))
     for place, (name, sentences, most) in enumerate(sources):
         def tick(share: float, name=name, place=place) -> None:
-            steps(READING * (place + share) / len(sources), f"reading the {name} sentences")
+            steps(READING * ((place + share) / len(sources)), f"reading the {name} sentences")
 
         tick(0.0)
         part = read_part(model, sentences, config.task, most, config.seed, config.pooling, tick)

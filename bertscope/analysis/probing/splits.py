@@ -31,19 +31,14 @@ class Split(NamedTuple):
 def split_by_document(sentences: Sequence[Sentence], seed: int = 0) -> Split:
     """Deal out whole documents: about 80 % for training, 10 % each for validation and test.
 
-    Fewer than three documents, or such uneven ones that a part would stay empty, are cut into
-    blocks of consecutive sentences first. A sentence that is also, word for word, in the test part
-    is left out of the other two, and one of the validation part out of training.
+    Where there are fewer than three documents, or such uneven ones that a part would have less than
+    2.5 %, blocks of consecutive sentences take their place. A sentence that is also, word for word,
+    in the test part is left out of the other two, and one of the validation part out of training.
 
     Raises:
-        BertScopeError: there are fewer than three different sentences.
+        BertScopeError: there are too few different sentences.
     """
-    groups: dict[str, list[Sentence]] = {}
-    for sentence in sentences:
-        groups.setdefault(sentence.document, []).append(sentence)
-    # Sentences without a document's name are no document together.
-    dealt = None if "" in groups else _deal(list(groups.values()), 3, seed)
-    train, valid, test = dealt or _deal(_blocks(sentences), 3, seed) or _refuse()
+    train, valid, test = _split(sentences, 3, seed)
     valid = _without(valid, test)
     train = _without(_without(train, test), valid)
     return Split(train, valid, test) if train and valid else _refuse()
@@ -51,13 +46,22 @@ def split_by_document(sentences: Sequence[Sentence], seed: int = 0) -> Split:
 
 def split_in_two(sentences: Sequence[Sentence], seed: int = 0) -> tuple[list, list]:
     """As :func:`split_by_document`, into training (90 %) and validation (10 %) parts."""
+    train, valid = _split(sentences, 2, seed)
+    train = _without(train, valid)
+    return (train, valid) if train else _refuse()
+
+
+def _split(sentences: Sequence[Sentence], parts: int, seed: int) -> list[list[Sentence]]:
     groups: dict[str, list[Sentence]] = {}
     for sentence in sentences:
         groups.setdefault(sentence.document, []).append(sentence)
-    dealt = None if "" in groups else _deal(list(groups.values()), 2, seed)
-    train, valid = dealt or _deal(_blocks(sentences), 2, seed) or _refuse()
-    train = _without(train, valid)
-    return (train, valid) if train else _refuse()
+    documents = list(groups.values()) if "" not in groups else []  # no names, no documents
+    shuffled = random.Random(seed).sample(documents, len(documents))
+    blocks = _blocks(sentences)
+    return (_deal(shuffled, parts)
+            or _deal(sorted(shuffled, key=len), parts, largest=1.0)  # a few large documents
+            or _deal(random.Random(seed).sample(blocks, len(blocks)), parts, largest=1.0)
+            or _refuse())
 
 
 def _refuse():
@@ -71,19 +75,19 @@ def _blocks(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
     return [list(sentences[start:start + size]) for start in range(0, len(sentences), size)]
 
 
-def _deal(groups: list[list[Sentence]], parts: int, seed: int) -> list[list[Sentence]] | None:
-    """Groups in random order fill test, then validation, then training; None if one stays empty.
+def _deal(groups: list[list[Sentence]], parts: int, largest: float = 2 * SHARE,
+          ) -> list[list[Sentence]] | None:
+    """Groups, in their order, fill test, then validation, then training (which is returned first).
 
-    A group that is far larger than the part to fill goes to training.
+    A group with more than the share ``largest`` of the sentences goes to training. None if a part
+    stays nearly empty.
     """
-    target = SHARE * sum(map(len, groups))
-    order = random.Random(seed).sample(groups, len(groups))
+    total = sum(map(len, groups))
     dealt: list[list[Sentence]] = [[] for _ in range(parts)]
-    for group in order:
-        small = len(group) <= max(2 * target, 1)
-        open_parts = [part for part in reversed(range(1, parts)) if len(dealt[part]) < target]
-        dealt[open_parts[0] if open_parts and small else 0] += group
-    return dealt if all(dealt) else None
+    for group in groups:
+        lacking = [part for part in range(1, parts) if len(dealt[part]) < SHARE * total]
+        dealt[lacking[-1] if lacking and len(group) <= largest * total else 0] += group
+    return dealt if all(part and len(part) >= SHARE / 4 * total for part in dealt) else None
 
 
 def _without(sentences: list[Sentence], others: list[Sentence]) -> list[Sentence]:

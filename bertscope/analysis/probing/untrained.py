@@ -18,5 +18,5 @@ def with_random_weights(model: LoadedModel, seed: int = 0) -> LoadedModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fresh = type(model.model)(model.model.config)
-    fresh = fresh.to(device=model.device, dtype=torch.float32).eval()
+    fresh = fresh.to(device=model.device, dtype=torch.float32).eval().requires_grad_(False)
     return dataclasses.replace(model, model=fresh, fingerprint=f"random-{seed}")
