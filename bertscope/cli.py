@@ -135,7 +135,7 @@ def _train(args) -> int:
     from bertscope.training.loop import train
 
     train(run)
-    return _report(run)
+    return _report(run) if not int(os.environ.get("RANK", "0")) else 0
 
 
 def _new_run(args, config: settings.RunConfig) -> runs.Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
 
@@ -16,7 +17,7 @@ def create_together(name: str | None, stem: str, config: RunConfig) -> runs.Run:
     Raises:
         BertScopeError: as :func:`bertscope.runs.create_run`, on every process.
     """
-    state = PartialState()
+    state = PartialState(cpu=not torch.accelerator.is_available())
     answer: list[object] = [None, None]
     if state.is_main_process:
         try:

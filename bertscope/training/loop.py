@@ -21,7 +21,8 @@ from accelerate import Accelerator
 from tqdm import tqdm
 
 from bertscope.config import RunConfig
-from bertscope.corpus import prepare, split_documents
+from bertscope.corpus import prepare
+from bertscope.corpus.store import split_documents
 from bertscope.errors import BertScopeError
 from bertscope.models import PretrainingLoss, build
 from bertscope.objectives import Batch, Examples
@@ -45,7 +46,8 @@ def train(run: Run) -> None:
     config = run.config()
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    accelerator = Accelerator(mixed_precision=_precision(config.training.precision))
+    accelerator = Accelerator(cpu=not torch.accelerator.is_available(),  # many CPUs need to be told
+                              mixed_precision=_precision(config.training.precision))
     with ExitStack() as stack:
         if accelerator.is_main_process:
             stack.enter_context(run.lock())
