@@ -203,9 +203,10 @@ def test_accumulation_and_processes_change_nothing_but_rounding(root, text):
                    check=True, capture_output=True, timeout=180,
                    env={**os.environ, "OMP_NUM_THREADS": "1"})
     for other in (parts, spread):
-        for one, two in zip(whole.metrics(), other.metrics(), strict=True):
-            for key in ("loss", "eval_mlm_loss", "gradient_norm", "nsp_accuracy"):
-                assert one.get(key) == pytest.approx(two.get(key), rel=1e-4)
+        for key in ("loss", "eval_mlm_loss", "gradient_norm", "nsp_accuracy"):
+            one, two = ([line[key] for line in run.metrics() if key in line]
+                        for run in (whole, other))
+            assert len(one) >= 2 and one == pytest.approx(two, rel=1e-4)
 
 
 @pytest.mark.parametrize("content, part", [
