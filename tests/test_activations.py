@@ -54,8 +54,10 @@ def test_only_heads_that_are_in_the_file_count(tmp_path, capfd, kind, loaded, ml
     capfd.readouterr()
     model = load(tmp_path, device="cpu")
     assert capfd.readouterr() == ("", "")
-    assert (type(model.model).__name__, model.has_mlm_head, model.has_nsp_head) == (loaded, mlm, nsp)
-    assert (model.num_layers, model.num_heads, model.hidden_size, model.max_length) == (3, 4, 16, 40)
+    assert type(model.model).__name__ == loaded
+    assert (model.has_mlm_head, model.has_nsp_head) == (mlm, nsp)
+    assert (model.num_layers, model.num_heads, model.hidden_size) == (3, 4, 16)
+    assert model.max_length == 40
     assert model.family == "bert" and not model.model.training
     assert next(model.model.parameters()).dtype == torch.float32
     result = run(model, encode(model, SENTENCE), attentions=True)
@@ -78,7 +80,8 @@ def test_a_partial_head_counts_as_absent(tmp_path):
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("pair", [None, "A dog sat on the new house!"])
 def test_outputs_are_those_of_transformers(folder, model, attention, pair):
-    reference = transformers.BertForPreTraining.from_pretrained(folder, attn_implementation=attention)
+    reference = transformers.BertForPreTraining.from_pretrained(folder,
+                                                                attn_implementation=attention)
     inputs = hf_inputs("the [MASK] walked , unbelievable", pair)
     with torch.no_grad():
         expected = reference.eval()(**inputs, output_hidden_states=True,
@@ -173,11 +176,11 @@ DAMAGE = {
     "more layers": (lambda p: _edit_config(p, num_hidden_layers=4), "incomplete: 16 tensors"),
     "no weights": (lambda p: (p / "model.safetensors").unlink(), "has no model.safetensors"),
     "cut off": (lambda p: _truncate(p / "model.safetensors"), "damaged or incomplete"),
-    "empty weights": (lambda p: (p / "model.safetensors").write_bytes(b""), "damaged or incomplete"),
+    "empty weights": (lambda p: (p / "model.safetensors").write_bytes(b""), "damaged or"),
     "text as weights": (lambda p: (p / "model.safetensors").write_text("hello" * 99), "damaged or"),
     "pickle only": (lambda p: (p / "model.safetensors").rename(p / "pytorch_model.bin"), "pickle"),
     "no tokenizer": (lambda p: [f.unlink() for f in p.glob("tokenizer*")], "has no tokenizer"),
-    "broken tokenizer": (lambda p: _truncate(p / "tokenizer.json"), "tokenizer .* cannot be opened"),
+    "broken tokenizer": (lambda p: _truncate(p / "tokenizer.json"), "tokenizer .* cannot be"),
 }
 
 
@@ -407,7 +410,8 @@ def test_pooling_says_what_is_wrong(model):
 
 
 SPLIT = [["The", "cats", "walked"], ["dog"], ["un", "believ", "unbelievable", "!"], [],
-         ["don't", "[MASK]", "play", "5 000", "2.0"], ["cat"] * 60, ["\x00"], ["", "cat", "\x00", "sat"]]
+         ["don't", "[MASK]", "play", "5 000", "2.0"], ["cat"] * 60, ["\x00"],
+         ["", "cat", "\x00", "sat"]]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "last"])

@@ -34,7 +34,8 @@ def test_pca_is_the_singular_value_decomposition(dimensions):
 
 
 def test_a_flat_cloud_is_kept_whole():
-    flat = np.random.default_rng(0).normal(size=(30, 2)) @ np.random.default_rng(1).normal(size=(2, 9))
+    random = np.random.default_rng(0)
+    flat = random.normal(size=(30, 2)) @ random.normal(size=(2, 9))
     result = project(flat, "pca")
     assert sum(result.explained) == pytest.approx(1)
     assert result.trustworthiness == pytest.approx(1)
@@ -69,7 +70,7 @@ def test_a_seed_decides():
 
 
 @pytest.mark.parametrize("method", ["pca", "tsne"])
-@pytest.mark.parametrize("vectors", [cloud(3), cloud(4), cloud(5, 2), np.repeat(cloud(3), 4, axis=0)],
+@pytest.mark.parametrize("vectors", [cloud(3), cloud(4), cloud(5, 2), cloud(3).repeat(4, axis=0)],
                          ids=["three", "four", "narrow", "duplicates"])
 def test_small_and_repeated(method, vectors):
     result = project(vectors, method)

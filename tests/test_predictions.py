@@ -9,7 +9,7 @@ import torch
 import transformers
 from bertscope.analysis.activations import encode, load
 from bertscope.analysis.pairs import next_sentence, next_sentences
-from bertscope.analysis.predictions import predict
+from bertscope.analysis.predictions import log_probabilities, predict
 from bertscope.errors import BertScopeError
 
 SENTENCE = "the cat sat on the new mat ."
@@ -29,7 +29,8 @@ def model(folder):
 
 @pytest.fixture(scope="module")
 def reference(folder):
-    return transformers.BertForPreTraining.from_pretrained(folder, attn_implementation="eager").eval()
+    return transformers.BertForPreTraining.from_pretrained(
+        folder, attn_implementation="eager").eval()
 
 
 @torch.no_grad()
@@ -47,6 +48,8 @@ def test_probabilities_ranks_and_bits(model, reference):
     answers = predict(model, encoded, [mat, cat], k=7)
     np.testing.assert_array_equal(encoded.input_ids, before)
     expected, _ = probabilities(reference, "the [MASK] sat on the new [MASK] .")
+    np.testing.assert_allclose(np.exp(log_probabilities(model, encoded, [mat, cat])),
+                               expected[[mat, cat]], rtol=1e-4)
     vocabulary = tiny_models.VOCABULARY
     for answer, position in zip(answers, (mat, cat), strict=True):
         p = expected[position]
@@ -69,6 +72,7 @@ def test_all_candidates_sum_to_one(model):
     assert sum(c.probability for c in answer.candidates) == pytest.approx(1)
     assert len(predict(model, encoded, [3], k=0)[0].candidates) == 1
     assert predict(model, encoded, []) == []
+    assert log_probabilities(model, encoded, []).shape == (0, len(tiny_models.VOCABULARY))
 
 
 def test_masked_at_once_is_not_masked_in_turn(model):
@@ -134,7 +138,8 @@ def test_next_sentence_is_label_0(model, reference):
         _, expected = probabilities(reference, a, b)
         answer = next_sentence(model, a, b)
         assert answer.p_next == pytest.approx(expected[0], abs=1e-5)
-        assert np.subtract(*answer.logits) == pytest.approx(np.log(expected[0] / expected[1]), abs=1e-4)
+        log_odds = np.log(expected[0] / expected[1])
+        assert np.subtract(*answer.logits) == pytest.approx(log_odds, abs=1e-4)
         assert not answer.truncated
     assert next_sentence(model, *PAIRS[0]).p_next != next_sentence(model, *PAIRS[1]).p_next
 

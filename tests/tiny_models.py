@@ -9,7 +9,8 @@ import transformers
 
 WORDS = ("the a cat dog sat on mat new house united states of america walk ##ed ##ing ##s un "
          "##believ ##able play . , ? ! ' < > / = [ ] cls sep mask").split()
-LETTERS = [mark + letter for letter in "abcdefghijklmnopqrstuvwxyz0123456789" for mark in ("", "##")]
+LETTERS = [mark + letter for letter in "abcdefghijklmnopqrstuvwxyz0123456789"
+           for mark in ("", "##")]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = list(dict.fromkeys(SPECIAL + WORDS + LETTERS))
 

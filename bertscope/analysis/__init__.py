@@ -15,7 +15,7 @@ _WHERE = {
                   "merge_pieces", "quantised_grid"),
     "embeddings": ("Projection", "anisotropy", "neighbours", "project"),
     "pairs": ("NextSentence", "next_sentence", "next_sentences"),
-    "predictions": ("Candidate", "MaskPrediction", "predict"),
+    "predictions": ("Candidate", "MaskPrediction", "log_probabilities", "predict"),
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605

@@ -159,7 +159,8 @@ def word_states(model: LoadedModel, sentences: Sequence[Sequence[str]], pooling:
             owners.append(number)
         except BertScopeError:
             continue  # a sentence without any piece has no words to show
-    groups = [_pieces_of_words(e, sentences[owner]) for e, owner in zip(inputs, owners, strict=True)]
+    groups = [_pieces_of_words(encoded, sentences[owner])
+              for encoded, owner in zip(inputs, owners, strict=True)]
     starts = np.cumsum([0] + [len(g) for g in groups])
     states = np.zeros((model.num_layers + 1, int(starts[-1]), model.hidden_size), np.float32)
     for indices, batch in run_batches(model, inputs, progress=progress):

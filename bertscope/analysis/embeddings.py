@@ -9,7 +9,7 @@ import numpy as np
 from bertscope.errors import BertScopeError
 
 METHODS = ("pca", "tsne")
-#: Dimensions to which PCA reduces before t-SNE (van der Maaten and Hinton 2008, section 4.2 used 30).
+#: To which PCA reduces before t-SNE (van der Maaten and Hinton 2008, section 4.2, used 30).
 BEFORE_TSNE = 50
 
 

@@ -52,17 +52,27 @@ def predict(model: LoadedModel, encoded: Encoded, masked: Sequence[int], k: int 
     Raises:
         BertScopeError: the checkpoint has no MLM head, or a position is not that of a word piece.
     """
+    log_p = log_probabilities(model, encoded, masked)
+    return [_prediction(model, encoded, position, row, k)
+            for position, row in zip(masked, log_p, strict=True)]
+
+
+def log_probabilities(model: LoadedModel, encoded: Encoded, masked: Sequence[int]) -> np.ndarray:
+    """The whole distributions behind :func:`predict`: float64 [M, V], natural logarithms.
+
+    Raises:
+        BertScopeError: as :func:`predict`.
+    """
     require_mlm_head(model)
-    if not len(masked):
-        return []
-    mask = model.tokenizer.mask_token_id
     ids = encoded.input_ids.copy()
     for position in masked:
         if not 0 <= position < len(encoded) or encoded.special[position]:
             raise BertScopeError(f"Position {position} cannot be masked: it is not a word piece.")
-        ids[position] = mask
-    logits = run(model, dataclasses.replace(encoded, input_ids=ids)).mlm_logits
-    return [_prediction(model, encoded, position, logits[position], k) for position in masked]
+        ids[position] = model.tokenizer.mask_token_id
+    if not len(masked):
+        return np.zeros((0, model.model.config.vocab_size))
+    logits = run(model, dataclasses.replace(encoded, input_ids=ids)).mlm_logits[list(masked)]
+    return _log_softmax(logits.astype(np.float64))
 
 
 def require_mlm_head(model: LoadedModel) -> None:
@@ -72,9 +82,8 @@ def require_mlm_head(model: LoadedModel) -> None:
                              "was.")
 
 
-def _prediction(model: LoadedModel, encoded: Encoded, position: int, logits: np.ndarray, k: int,
+def _prediction(model: LoadedModel, encoded: Encoded, position: int, log_p: np.ndarray, k: int,
                 ) -> MaskPrediction:
-    log_p = _log_softmax(logits.astype(np.float64))
     best = np.argsort(-log_p, kind="stable")[:max(1, k)]
     original = int(encoded.input_ids[position])
     known = original != model.tokenizer.mask_token_id
@@ -95,5 +104,5 @@ def _token(model: LoadedModel, index: int) -> str:
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max()
-    return shifted - np.log(np.exp(shifted).sum())
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
