@@ -7,20 +7,21 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import streamlit as st
 
-from bertscope.ui import loaders, run_form, run_watch, sidebar, theme
+from bertscope.ui import frame, loaders, run_form, run_watch, sidebar, theme
 
 st.set_page_config("BertScope", page_icon=theme.picture("icon"), layout="wide")
 st.logo(theme.picture("logo"), icon_image=theme.picture("icon"), size="large")
 st.html(theme.CSS)
 loaders.warm_up()
-here = st.navigation([
-    st.Page("pages/train.py", title="Train", icon=":material/model_training:", default=True),
-    st.Page("pages/predict.py", title="Predict", icon=":material/text_fields:"),
-    st.Page("pages/next_sentence.py", title="Next sentence", icon=":material/linear_scale:"),
-    st.Page("pages/attention.py", title="Attention", icon=":material/grid_on:"),
-    st.Page("pages/embeddings.py", title="Embeddings", icon=":material/scatter_plot:"),
-    st.Page("pages/probing.py", title="Probing", icon=":material/layers:"),
-])
+PAGES = {"train": ("Train", ":material/model_training:"),
+         "predict": ("Predict", ":material/text_fields:"),
+         "next_sentence": ("Next sentence", ":material/linear_scale:"),
+         "attention": ("Attention", ":material/grid_on:"),
+         "embeddings": ("Embeddings", ":material/scatter_plot:"),
+         "probing": ("Probing", ":material/layers:")}
+here = st.navigation([st.Page(f"{frame.PAGES}/{name}.py", title=title, icon=icon,
+                              default=name == "train")
+                      for name, (title, icon) in PAGES.items()])
 st.session_state["_on_train_page"] = here.title == "Train"
 run_form.open_started_run()
 run_watch.forget_deleted_run()

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def candidates(rows: Sequence, meaning: str, true: str | None, title: str):
+def candidates(rows: Sequence, meaning: str, true: str | None, most: float):
     """Bars of the most probable pieces, the most probable on top; the true one is outlined.
 
     Args:
         rows: objects with ``token`` and ``probability``.
         meaning: ``main`` or ``other``, which decides the colour.
+        most: the probability that fills the width; the same for bars side by side.
     """
     import plotly.graph_objects as go
 
@@ -32,31 +33,41 @@ def candidates(rows: Sequence, meaning: str, true: str | None, title: str):
         text=[f"{row.probability:.1%}" for row in rows], textposition="outside", cliponaxis=False,
         customdata=names, hovertemplate="%{customdata}: %{x:.4f}<extra></extra>")
     figure = go.Figure(bars)
-    figure.update_yaxes(tickvals=list(range(len(rows))), showgrid=False, tickfont={"size": 14},
+    figure.update_yaxes(tickvals=list(range(len(rows))), showgrid=False, zeroline=False,
+                        tickfont={"size": 14},
                         ticktext=[f"<b>{n}</b> ✓" if r else n for n, r in zip(names, right)])
-    top = max((row.probability for row in rows), default=1.0)
-    figure.update_xaxes(range=[0, min(1.18, top * 1.25)], tickformat=".0%", nticks=5, fixedrange=True)
-    return theme.dress(figure, 60 + 27 * len(rows), showlegend=False, bargap=0.25,
-                       title={"text": plotly(title), "font": {"size": 13}}, dragmode=False)
+    figure.update_xaxes(range=[0, most * 1.2], visible=False, fixedrange=True)
+    return theme.dress(figure, 16 + 27 * len(rows), showlegend=False, bargap=0.25, dragmode=False,
+                       margin={"l": 10, "r": 10, "t": 4, "b": 4})
 
 
 def over_steps(table: pd.DataFrame, value: str, series: str, order: Sequence[str], title: str,
                marks: Sequence[tuple[int, str]] = (), reference: tuple[float, str] | None = None,
-               strong: str | None = None, colours: Sequence[str] | None = None):
+               strong: str | None = None, colours: Sequence[str] | None = None,
+               full: bool = False, near: bool = False):
     """Curves over training steps on a symlog axis (learning happens early, and step 0 is shown).
 
     Args:
         table: columns ``step``, ``value`` (0...1) and ``series``.
         marks: vertical lines (step, meaning of the colour), e.g. the chosen checkpoint.
         strong: the series that is drawn thicker.
+        full: show 0 to 1 whatever the values are.
+        near: show the curves' own range, the reference only where it is within.
     """
     import altair as alt
     import pandas as pd
 
     x = alt.X("step:Q", title="training step", scale=alt.Scale(type="symlog", nice=False),
               axis=alt.Axis(format=",d", values=ticks(table["step"]), grid=False, labelOverlap=True))
-    y = alt.Y(f"{value}:Q", title=None, axis=alt.Axis(format="%", tickCount=5),
-              scale=alt.Scale(domain=[0, 1]))
+    most = 1.0 if full else min(1.0, max(0.01, 1.1 * max([float(table[value].max()), (reference or (0.0,))[0]])))
+    least = 0.0
+    if near:
+        least, most = float(table[value].min()), float(table[value].max())
+        pad = max(0.02, 0.1 * (most - least))
+        least, most = max(0.0, least - pad), min(1.0, most + pad)
+        reference = reference if reference and reference[0] > least else None
+    y = alt.Y(f"{value}:Q", title=None, axis=alt.Axis(format=".3~p", tickCount=5),
+              scale=alt.Scale(domain=[least, most], nice=False))
     colour = alt.Color(f"{series}:N", sort=list(order), title=None,
                        scale=alt.Scale(domain=list(order),
                                        range=list(colours or theme.categories(len(order)))),
@@ -77,7 +88,7 @@ def over_steps(table: pd.DataFrame, value: str, series: str, order: Sequence[str
         if strong else alt.value(2.4)
     layers.append(line.encode(x=x, y=y, color=colour, tooltip=tip, detail=f"{series}:N",
                               strokeWidth=width))
-    return alt.layer(*layers).properties(height=290, title=alt.TitleParams(
+    return alt.layer(*layers).properties(height=330, title=alt.TitleParams(
         title, anchor="start", fontSize=13, fontWeight=600))
 
 
@@ -102,6 +113,7 @@ def next_sentence(rows: Sequence[tuple[str, str, float]]):
                        hoverinfo="skip")
         figure.add_bar(x=[p], y=[number], orientation="h", marker_color=theme.colour(meaning),
                        text=[f"{p:.1%}"], textposition="inside" if p > 0.15 else "outside",
+                       insidetextanchor="start", textangle=0,
                        hovertemplate=f"{name}: %{{x:.4f}}<extra></extra>")
     figure.add_vline(0.5, line={"dash": "dash", "color": theme.colour("text"), "width": 1.2})
     figure.update_yaxes(tickvals=list(range(len(rows))), showgrid=False,
@@ -113,36 +125,41 @@ def next_sentence(rows: Sequence[tuple[str, str, float]]):
 
 
 def heat_map(weights: np.ndarray, tokens: Sequence[str], title: str, difference: bool = False,
-             columns: Sequence[str] | None = None):
-    """One head: row = the piece that looks, column = the piece looked at. weights [T, T]."""
-    import plotly.graph_objects as go
+             most: float | None = None):
+    """One head: row = the piece that looks, column = the piece looked at. weights [T, T].
 
+    ``most`` is the weight of the strongest colour; the same for maps side by side.
+    """
     import numpy as np
+    import plotly.graph_objects as go
 
     rows = [plotly(t) for t in tokens]
     size = len(tokens)
     names = np.array(rows, dtype=object)
     pairs = np.stack([np.repeat(names[:, None], size, 1), np.repeat(names[None, :], size, 0)], -1)
-    most = float(np.abs(weights).max()) or 1.0
+    most = most or float(np.abs(weights).max()) or 1.0
     figure = go.Figure(go.Heatmap(
         z=np.asarray(weights, np.float32), customdata=pairs,
         colorscale=theme.diverging() if difference else theme.sequential(),
         zmin=-most if difference else 0, zmax=most if difference else max(most, 0.2),
         hovertemplate="%{customdata[0]} → %{customdata[1]}: %{z:.3f}<extra></extra>",
-        colorbar={"thickness": 10, "outlinewidth": 0, "len": 0.8, "title": None}, xgap=1, ygap=1))
+        colorbar={"thickness": 10, "outlinewidth": 0, "lenmode": "pixels", "len": 180,
+                  "y": 1, "yanchor": "top"}, xgap=1, ygap=1))
     axis = {"tickvals": list(range(size)), "ticktext": rows, "showgrid": False,
             "tickfont": {"size": 12 if size <= 32 else 9}}
     figure.update_xaxes(**axis, tickangle=-60, side="bottom", constrain="domain")
-    figure.update_yaxes(**axis, autorange="reversed", scaleanchor="x", constrain="domain")
+    figure.update_yaxes(**axis, autorange="reversed", scaleanchor="x", constrain="domain",
+                        constraintoward="top")
     return theme.dress(figure, min(820, 190 + 20 * size),
-                       title={"text": plotly(title), "font": {"size": 14}})
+                       title_text=plotly(title))
 
 
-def scatter(table: pd.DataFrame, label: str | None, texts: Sequence[str], axes: tuple[str, str]):
+def scatter(table: pd.DataFrame, label: str | None, texts: Sequence[str], axes: tuple[str, str],
+            narrow: bool = False):
     """A map of texts: ``table`` has ``x``, ``y`` and the column ``label``.
 
     Numbers get a continuous scale, words a colour and a symbol each; the trace of a point and its
-    place in ``table`` travel in ``customdata``.
+    place in ``table`` travel in ``customdata``. Both axes have one scale: distances are comparable.
     """
     import pandas as pd
     import plotly.graph_objects as go
@@ -150,11 +167,11 @@ def scatter(table: pd.DataFrame, label: str | None, texts: Sequence[str], axes: 
     figure, boxes = go.Figure(), [hover(t) for t in texts]
     common = {"mode": "markers", "hovertemplate": "%{text}<extra>%{meta}</extra>"}
     if label is None:
-        figure.add_scattergl(x=table.x, y=table.y, text=boxes, customdata=table.index, meta="",
+        figure.add_scatter(x=table.x, y=table.y, text=boxes, customdata=table.index, meta="",
                              marker={"color": theme.colour("main"), "size": 8, "opacity": 0.8},
                              **common)
     elif pd.api.types.is_numeric_dtype(table[label]):
-        figure.add_scattergl(
+        figure.add_scatter(
             x=table.x, y=table.y, customdata=table.index, mode="markers", meta="",
             text=[f"<b>{plotly(v)}</b><br>{b}" for v, b in zip(table[label], boxes)],
             hovertemplate="%{text}<extra></extra>",
@@ -165,24 +182,26 @@ def scatter(table: pd.DataFrame, label: str | None, texts: Sequence[str], axes: 
         for number, value in enumerate(values.value_counts().index):
             rows = values == value
             name = plotly(value)
-            figure.add_scattergl(
+            figure.add_scatter(
                 x=table.x[rows], y=table.y[rows], name=name, meta=name,
                 text=[b for b, r in zip(boxes, rows) if r], customdata=table.index[rows],
                 marker={"color": theme.categories(number + 1)[-1], "size": 8, "opacity": 0.85,
                         "symbol": theme.SYMBOLS[number // len(theme.CATEGORIES) % len(theme.SYMBOLS)]},
                 **common)
     figure.update_xaxes(title=axes[0], zeroline=False, showticklabels=False)
-    figure.update_yaxes(title=axes[1], zeroline=False, showticklabels=False)
-    return theme.dress(figure, 560, legend={"orientation": "v", "title": None})
+    figure.update_yaxes(title=axes[1], zeroline=False, showticklabels=False, scaleanchor="x")
+    legend = {"orientation": "h", "y": -0.12, "yanchor": "top"} if narrow else {"orientation": "v"}
+    return theme.dress(figure, 560, legend=legend, margin={"l": 10, "r": 10, "t": 10, "b": 10})
 
 
 def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
-           references: Sequence[tuple[str, float]], title: str):
+           references: Sequence[tuple[str, float]], title: str, whole: bool = False):
     """Probing accuracy over layers with 95 % intervals.
 
     Args:
         curves: (name, meaning of the colour, dash, table with layer, accuracy, low, high).
         references: horizontal lines (label, accuracy).
+        whole: from 0 to 1; else as much as the curves need, a reference below that is written out.
     """
     import plotly.graph_objects as go
 
@@ -195,14 +214,27 @@ def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
             error_y={"type": "data", "symmetric": False, "array": table.high - table.accuracy,
                      "arrayminus": table.accuracy - table.low, "color": colour, "thickness": 1.2},
             hovertemplate="layer %{x}: %{y:.1%}<extra>" + plotly(name) + "</extra>")
+    low, high = (0.0, 1.03) if whole else _room([t for *_, t in curves], references)
     for number, (label, value) in enumerate(references):
+        text = f"{plotly(label)} {value:.1%}"
+        note = {"showarrow": False, "xanchor": "right", "x": 1, "xref": "paper",
+                "font": {"color": theme.colour("baseline"), "size": 12}}
+        if value < low:
+            figure.add_annotation(text=f"{text} ↓", y=0, yref="paper", yanchor="bottom", **note)
+            continue
         figure.add_hline(value, line={"dash": "dash" if number else "dot",
-                                      "color": theme.colour("baseline"), "width": 1.4},
-                         annotation={"text": f"{plotly(label)} {value:.1%}", "showarrow": False,
-                                     "font": {"color": theme.colour("baseline"), "size": 12}},
-                         annotation_position="bottom right")
+                                      "color": theme.colour("baseline"), "width": 1.4})
+        figure.add_annotation(text=text, y=value, yanchor="bottom", **note)
     most = max((int(t.layer.max()) for *_, t in curves), default=1)
     figure.update_xaxes(title="layer (0 = embeddings)", range=[-0.15, most + 0.15], zeroline=False,
                         tickvals=list(range(most + 1)) if most <= 24 else None, showgrid=False)
-    figure.update_yaxes(tickformat=".0%", title=plotly(title))
+    figure.update_yaxes(tickformat=".0%", title=plotly(title), range=[low, high])
     return theme.dress(figure, 430)
+
+
+def _room(tables, references) -> tuple[float, float]:
+    """The range of the curves with their intervals, and of the references just above them."""
+    low = min(float(t.low.min()) for t in tables)
+    high = max([float(t.high.max()) for t in tables] + [value for _, value in references])
+    pad = max(0.02, 0.12 * (high - low))
+    return max(0.0, low - pad), min(1.03, high + pad)

@@ -14,7 +14,10 @@ from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 from bertscope.ui.theme import plotly_config
 
-TRAIN_PAGE = "pages/train.py"
+#: Not a folder called *pages* beside app.py: Streamlit takes its files for an app of its older kind,
+#: and the first visit to a new server, if it is to any page but the first, then bypasses app.py.
+PAGES = "bertscope/ui/pages"
+TRAIN_PAGE = f"{PAGES}/train.py"
 
 
 @contextmanager
@@ -140,6 +143,12 @@ def explain(text: str) -> None:
     """The formula and where it comes from, under an expander."""
     with st.expander("How this is computed, and where it comes from", icon=":material/functions:"):
         st.markdown(text)
+
+
+def beside(count: int, key: str) -> list:
+    """Columns for figures, one below the other where the window is narrow."""
+    with st.container(key=f"beside_{key}"):
+        return list(st.columns(count))
 
 
 def download_csv(frame, name: str, label: str = "CSV", key: str | None = None) -> None:

@@ -37,6 +37,7 @@ def stamp(path: str) -> float:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _model(path: str, stamp: float):
+    warm_up().join()  # transformers' lazy modules cannot be imported by two threads at once
     from bertscope.analysis.activations import load
 
     return load(path)
@@ -66,3 +67,58 @@ def metrics(run) -> list[dict]:
     except OSError:
         return []
     return _metrics(str(run.path), found.st_mtime, found.st_size)
+
+
+# -- answers at other checkpoints -------------------------------------------------------------------
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def distributions(path: str, stamp: float, text: str, masked: tuple[int, ...]):
+    """P(piece) at each masked place by one checkpoint: float32 arrays over the vocabulary."""
+    import numpy as np
+
+    from bertscope.analysis.activations import encode, load
+    from bertscope.analysis.predictions import predict
+
+    opened = load(path)
+    places = predict(opened, encode(opened, text), masked, k=10**9)
+    return [np.array([c.probability for c in sorted(place.candidates, key=lambda c: c.id)],
+                     np.float32) for place in places]
+
+
+@st.cache_data(max_entries=2000, show_spinner=False)
+def p_next(path: str, stamp: float, a: str, b: str) -> float:
+    """P(B follows A) by one checkpoint."""
+    from bertscope.analysis.activations import load
+    from bertscope.analysis.pairs import next_sentence
+
+    return next_sentence(load(path), a, b).p_next
+
+
+# -- vectors of many texts --------------------------------------------------------------------------
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the corpus …")
+def labelled_texts(source: str, limit: int):
+    """``gallery.labelled_texts`` and the columns that are worth a colour."""
+    from bertscope.analysis import gallery
+
+    table = gallery.labelled_texts(source, limit)
+    return table, gallery.label_columns(table)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def vectors(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: str, _progress=None):
+    """float32 [N, H]: one vector for each text from one layer."""
+    from bertscope.analysis.activations import pool
+
+    return pool(_model(path, stamp), texts, layer, how, _progress)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def projection(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: str, method: str,
+               _progress=None):
+    """The same vectors on a plane."""
+    from bertscope.analysis.embeddings import project
+
+    return project(vectors(path, stamp, texts, layer, how, _progress), method)

@@ -65,7 +65,7 @@ def open_started_run() -> None:
     """Point the sidebar at the run that *Start* made; called before the sidebar is drawn."""
     if name := st.session_state.pop("_open_run", None):
         sidebar.choose(name)
-        st.session_state["train_view"] = None
+        st.session_state["train_view"] = "Watch"
 
 
 def _in_sight() -> tuple[str, str, dict] | None:

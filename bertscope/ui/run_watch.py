@@ -167,20 +167,20 @@ def _numbers(run: Run) -> None:
     if not lines:
         return
     first, last = lines[0], lines[-1]
-    columns = st.columns(4)
-    for column, (label, key, form, inverse) in zip(columns, (
+    row = st.container(horizontal=True)
+    for label, key, form, inverse in (
             ("Masked words right", "eval_mlm_accuracy", "{:.1%}", False),
             ("Next sentences right", "eval_nsp_accuracy", "{:.1%}", False),
             ("Perplexity", "eval_mlm_perplexity", "{:,.1f}", True),
-            ("Masked-word loss", "eval_mlm_loss", "{:.3f}", True))):
+            ("Masked-word loss", "eval_mlm_loss", "{:.3f}", True)):
         if not isinstance(last.get(key), (int, float)):
             continue
         change = last[key] - first.get(key, last[key])
-        column.metric(label, form.format(last[key]),
-                      delta=("+" if change > 0 else "") + form.format(change)
-                      if len(lines) > 1 else None,
-                      delta_color="inverse" if inverse else "normal",
-                      help=f"On held-out documents, at step {last['step']:,}; the change is since step {first['step']:,}.")
+        row.metric(label, form.format(last[key]),
+                   delta=("+" if change > 0 else "") + form.format(change)
+                   if len(lines) > 1 else None, width=190,
+                   delta_color="inverse" if inverse else "normal",
+                   help=f"On held-out documents, at step {last['step']:,}; the change is since step {first['step']:,}.")
 
 
 # -- the curves -------------------------------------------------------------------------------------

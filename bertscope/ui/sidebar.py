@@ -13,6 +13,7 @@ from bertscope.ui.selection import MAX_NAME, Choice, find_run, nearest, parse_sp
 from bertscope.ui.text import markdown, shorten
 
 PARAMETERS = ("run", "step", "follow", "vs")
+WIDGETS = ("run", "step", "follow", "vs_on", "vs_run", "vs_step")
 REFRESH_SECONDS = 2.0
 
 
@@ -20,13 +21,16 @@ def render() -> None:
     """Draw the sidebar and leave the choices where :func:`chosen` and :func:`compared` find them."""
     state = st.session_state
     state["_notices"] = []
+    for key in WIDGETS:  # Streamlit forgets a widget that one run of the script does not draw
+        if key in state:
+            state[key] = state[key]
     _read_address()
     names = [run.name for run in list_runs()]
     with st.sidebar:
         main = _pick("", "Run", names)
         other = None
         if names or main.name:
-            st.toggle("Compare with a second checkpoint", key="vs_on", on_change=_begin_comparing)
+            st.toggle("Compare with another", key="vs_on", on_change=_begin_comparing)
             if state.get("vs_on"):
                 other = _pick("vs_", "Second run", names)
         for notice in state["_notices"]:

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import streamlit as st
 
-#: Streamlit's wide layout leaves a hand's breadth of nothing around the page.
+#: Streamlit's wide layout leaves a hand's breadth of nothing around the page, and its columns stay
+#: side by side until they are too narrow for a figure.
 CSS = """<style>
 [data-testid="stMainBlockContainer"] { padding: 3.2rem 3rem 4rem; max-width: 1500px; }
 [data-testid="stSidebarUserContent"] { padding-top: .5rem; }
+[class*="st-key-beside"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+[class*="st-key-beside"] [data-testid="stColumn"] { min-width: min(400px, 100%); }
 @media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding: 3.2rem 1.2rem 3rem; } }
 </style>"""
 
@@ -25,6 +28,8 @@ _DARK = {"main": "#56B4E9", "other": "#E69F00", "baseline": "#9AA4B1", "good": "
 #: Labels and words beyond the first two, in fixed order.
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C",
               "#B8A800")
+_CATEGORIES_DARK = ("#56B4E9", "#E69F00", "#2FBF94", "#D98CB8", "#F0E442", "#3D8FD1", "#A6ADB5",
+                    "#FF8A5B")
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star", "hexagon")
 
 
@@ -43,7 +48,9 @@ def colour(meaning: str) -> str:
 
 
 def categories(n: int) -> list[str]:
-    return [CATEGORIES[i % len(CATEGORIES)] for i in range(n)]
+    """``n`` colours in a fixed order; they repeat after eight."""
+    colours = _CATEGORIES_DARK if dark() else CATEGORIES
+    return [colours[i % len(colours)] for i in range(n)]
 
 
 def sequential() -> list[list]:
@@ -67,7 +74,8 @@ def dress(figure, height: int, **layout):
     figure.update_layout(**{
         "height": height, "margin": {"l": 10, "r": 10, "t": 30, "b": 10},
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": colour("text"), "size": 13},
+        "font": {"color": colour("text"), "size": 13, "family": '"Source Sans", sans-serif'},
+        "title_x": 0, "title_font_size": 14,
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": None},
         "hoverlabel": {"align": "left"}, "dragmode": "pan", **layout})
     return figure

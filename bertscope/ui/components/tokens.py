@@ -12,7 +12,8 @@ _CSS = """
 .pieces button { font: inherit; font-size: 1.02rem; line-height: 1.2; padding: .34rem .55rem;
   color: var(--st-text-color); background: var(--st-secondary-background-color);
   border: 1px solid var(--st-border-color); border-radius: var(--st-base-radius);
-  cursor: pointer; display: flex; flex-direction: column; align-items: center; }
+  cursor: pointer; display: flex; flex-direction: column; align-items: center;
+  justify-content: center; }
 .pieces button:hover { border-color: var(--st-primary-color); }
 .pieces button:focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 1px; }
 .pieces button[aria-pressed=true] { background: var(--st-primary-color);
