@@ -1,4 +1,4 @@
-"""Probing: tasks, splits that do not leak, the classifier, baselines, intervals, the whole probe."""
+"""Probing: tasks, splits that do not leak, classifier, baselines, intervals, the whole probe."""
 
 import dataclasses
 import json
@@ -270,11 +270,11 @@ def test_with_one_word_a_sentence_the_bootstrap_is_binomial():
         (binom.ppf(0.025, 400, 0.75) / 400, binom.ppf(0.975, 400, 0.75) / 400), abs=0.004)
 
 
-def test_words_that_go_together_widen_the_interval():
+def test_copies_of_a_word_in_its_sentence_are_no_new_evidence():
     one = metrics.bootstrap(np.arange(100) < 70, np.arange(100), resamples=5000).std()
     nine = metrics.bootstrap(np.repeat(np.arange(100) < 70, 9), np.repeat(np.arange(100), 9),
                              resamples=5000).std()
-    assert nine == pytest.approx(one, rel=1e-9)  # nine copies of a word are no new evidence
+    assert nine == pytest.approx(one, rel=1e-9)
 
 
 def test_layers_are_resampled_together():
@@ -320,7 +320,8 @@ def noisy(words=900, size=12, classes=4, seed=0):
     """Features whose scale differs a thousandfold, labels that are linear in them but for noise."""
     rng = np.random.default_rng(seed)
     clean = rng.normal(size=(words, size))
-    labels = (clean @ rng.normal(size=(size, classes)) + rng.gumbel(size=(words, classes))).argmax(1)
+    scores = clean @ rng.normal(size=(size, classes)) + rng.gumbel(size=(words, classes))
+    labels = scores.argmax(1)
     features = (clean * 10.0 ** rng.uniform(-2, 2, size) + rng.normal(size=size) * 5)
     return features.astype(np.float32), labels
 
@@ -447,7 +448,7 @@ def test_a_layer_that_holds_the_label_scores_100_percent(monkeypatch):
 
 
 def test_the_test_part_touches_neither_the_scaler_nor_the_penalty(monkeypatch):
-    """The same training and validation parts with another test part: poisoned vectors and labels."""
+    """The same training and validation parts with a poisoned test part: vectors and labels."""
     train, valid, test = parts()
     fits = []
     original = classifier.fit
@@ -518,7 +519,8 @@ def test_the_result_as_a_table_and_as_json(monkeypatch):
     record = json.loads(result.to_json())
     assert record["config"] == dataclasses.asdict(CONFIG)
     assert record["checkpoint"]["fingerprint"] == "planted" and record["data"]
-    assert {"numpy", "scikit-learn", "torch", "transformers", "bertscope"} == set(record["versions"])
+    assert set(record["versions"]) == {"numpy", "scikit-learn", "torch", "transformers",
+                                       "bertscope"}
     assert record["rows"][1]["accuracy"] == table["accuracy"][1]
 
 
@@ -611,7 +613,8 @@ def test_random_weights_are_of_the_same_architecture_and_follow_the_seed(tiny):
     assert np.array_equal(states[0], states[1])
     assert not np.allclose(states[0], states[2]) and not np.allclose(states[0], states[3])
     assert [p.shape for p in one.model.parameters()] == [p.shape for p in tiny.model.parameters()]
-    weights = torch.cat([p.flatten() for n, p in one.model.named_parameters() if "query.weight" in n])
+    weights = torch.cat([p.flatten() for name, p in one.model.named_parameters()
+                         if "query.weight" in name])
     assert weights.std() == pytest.approx(tiny.model.config.initializer_range, rel=0.1)
     assert not one.model.training
 
@@ -647,3 +650,31 @@ def test_a_folder_with_dev_and_test_only():
     gold = data(CHINESE)
     assert len(gold.test) == 500 and len(gold.train) + len(gold.valid) == 500
     assert "test part" in gold.note
+
+
+def test_masked_words_are_hidden_and_only_they_are_probed(tiny, monkeypatch):
+    seen = []
+    original = activations.word_states
+    monkeypatch.setattr(activations, "word_states",
+                        lambda model, texts, **k: seen.extend(texts) or original(model, texts, **k))
+    gold = data("miniworld")
+    result = probe(tiny, gold.train, gold.valid, gold.test, ProbeConfig(
+        masked=True, max_train=1500, max_valid=200, max_test=400, random_init=False))
+    hidden = sum(text.count("[MASK]") for text in seen)
+    assert result.n_train + result.n_valid + result.n_test == hidden
+    assert 0.1 < hidden / sum(map(len, seen)) < 0.2
+    shown = {tuple(text) for text in seen}
+    for number, rows in result.words.groupby("sentence"):
+        text = [w.form for w in gold.test[number].words]
+        assert [text[place] for place in rows["word"]] == rows["form"].tolist()
+        for place in rows["word"]:
+            text[place] = "[MASK]"
+        assert tuple(text) in shown  # these and no others are hidden
+    # Layer 0 of a masked word is the mask's embedding and the position: less than the word tells.
+    assert result.layers["accuracy"][0] < 0.6 < result.type_baseline
+
+
+def test_a_model_without_a_mask_token_cannot_hide_words(tiny):
+    model = dataclasses.replace(tiny, tokenizer=SimpleNamespace(mask_token=None))
+    with pytest.raises(BertScopeError, match="no mask token"):
+        probe(model, *parts(), dataclasses.replace(CONFIG, masked=True))

@@ -62,12 +62,16 @@ def cached_frame(folder: Path, kind: str, key: dict, compute: Callable[[], pd.Da
 
 def list_cached(folder: Path, kind: str) -> list[tuple[dict, pd.DataFrame]]:
     """Every readable result of a kind with its key, the oldest first."""
-    try:
-        files = sorted(Path(folder).glob(f"{kind}-*.parquet"), key=lambda path: path.stat().st_mtime)
-    except OSError:  # a file was removed between the look and the question
-        files = sorted(Path(folder).glob(f"{kind}-*.parquet"))
+    files = sorted(Path(folder).glob(f"{kind}-*.parquet"), key=_written)
     found = (_read(path) for path in files)
     return [kept for kept in found if kept is not None]
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # removed between the look and the question
+        return 0.0
 
 
 def _path(folder: Path, kind: str, key: dict) -> Path:

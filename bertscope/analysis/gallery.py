@@ -38,7 +38,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 @dataclass(frozen=True)
 class Fill:
-    """A sentence and the word to mask in it: ``text[start:end]``. ``note`` says what to look for."""
+    """A sentence and the word to mask in it, ``text[start:end]``; ``note`` says what to expect."""
 
     text: str
     start: int
@@ -148,11 +148,13 @@ def labelled_texts(source: str, limit: int = 300, seed: int = 0) -> pd.DataFrame
     most = limit if source == "miniworld" else None
     for index, document in enumerate(islice(_readable(source), most)):
         rng = random.Random(f"{seed}-{index}")
-        known = {key: value for key, value in document.meta.items() if key not in ("text", "document")}
+        known = {key: value for key, value in document.meta.items()
+                 if key not in ("text", "document")}
         chosen.append([{"text": text, "document": index, **known}
                        for text in _excerpts(document.sentences, rng)])
     random.Random(seed).shuffle(chosen)
-    rounds = (row for number in range(EXCERPTS) for rows in chosen for row in rows[number:number + 1])
+    rounds = (row for number in range(EXCERPTS)
+              for rows in chosen for row in rows[number:number + 1])
     return pd.DataFrame(list(islice(rounds, limit)))
 
 
@@ -248,8 +250,9 @@ def _first_sentences(source: str, limit: int, run: Run | None) -> list[Fill]:
 
 def _origin(document: Document) -> str:
     """Where an example comes from."""
-    known = document.meta.get("title") or document.meta.get("path") or document.meta.get("document")
-    return f"from {Path(str(known)).stem if 'title' not in document.meta else known}" if known else ""
+    meta = document.meta
+    known = meta.get("title") or meta.get("document") or Path(str(meta.get("path", ""))).stem
+    return f"from {known}" if known else ""
 
 
 def _neighbours(source: str, limit: int, run: Run | None) -> list[Pair]:

@@ -10,7 +10,7 @@ import numpy as np
 
 #: Inverse strengths of the L2 penalty that are tried: the loss is summed over words, as in
 #: scikit-learn, so that C = 1 means the same for any number of words.
-STRENGTHS = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
+STRENGTHS = (1e-3, 0.01, 0.1, 1.0, 10.0)
 #: The search ends after so many strengths in a row that were no better.
 PATIENCE = 2
 #: L-BFGS ends when no component of the mean gradient exceeds this, or after so many iterations.
@@ -63,8 +63,8 @@ def fit(train: np.ndarray, train_labels: np.ndarray, valid: np.ndarray, valid_la
 
     Minimises C * sum of cross-entropies + |W|^2 / 2 by L-BFGS (scikit-learn), each fit starting
     from the one before, the strongest penalty first. Of equally good ones the first is kept; after
-    two in a row that were no better the search ends. There is no test part here on purpose. The
-    problem is convex and starts from zero, so there is no seed.
+    two in a row that were no better, or one that did not converge, the search ends. There is no
+    test part here on purpose. The problem is convex and starts from zero, so there is no seed.
 
     Args:
         train, valid: features ``[words, H]``.
@@ -93,8 +93,8 @@ def fit(train: np.ndarray, train_labels: np.ndarray, valid: np.ndarray, valid_la
             best = Fitted(scaler, weights, intercept, model.classes_.copy(), strength, score,
                           iterations, iterations < ITERATIONS)
             worse = 0
-        if worse == PATIENCE:
-            break
+        if worse == PATIENCE or iterations >= ITERATIONS:
+            break  # a weaker penalty needs more iterations still
     return best
 
 

@@ -14,7 +14,7 @@ from bertscope.analysis.probing.splits import split_by_document, split_in_two
 from bertscope.corpus.conllu import Sentence, read_conllu
 from bertscope.errors import BertScopeError
 
-#: ``miniworld`` documents are a function of seed and index; runs train on seed 0, never on this one.
+#: ``miniworld`` is a function of seed and index; runs train on seed 0, never on this one.
 MINIWORLD_SEED = 20_181_011
 MINIWORLD_DOCUMENTS = 400
 
@@ -45,8 +45,8 @@ def data(source: str | Path, seed: int = 0) -> Gold:
     """Gold annotation, in three parts.
 
     ``miniworld`` is generated from a seed that no run trains on. Of a folder, or of a file with
-    siblings, the files called *train*, *dev* (or *valid*) and *test* are used as they are. Where one
-    of the three is missing, the last part present is the test part and the first is split by
+    siblings, the files called *train*, *dev* (or *valid*) and *test* are used as they are. Where
+    one of the three is missing, the last part present is the test part and the first is split by
     document; a single file is split in three.
 
     Raises:
@@ -97,8 +97,8 @@ def _folder(path: Path, seed: int) -> Gold:
     roles = [(_role(file), file) for file in files]
     parts = {role: file for role, file in roles if role}
     if len(parts) < sum(1 for role, _ in roles if role):
-        raise BertScopeError(f"The folder {path} has several files for one part (train, dev, test); "
-                             "name one of the files instead.")
+        raise BertScopeError(f"The folder {path} has several files for one part (train, dev, "
+                             "test); name one of the files instead.")
     if len(parts) > 1:
         return _from_parts(parts, path.resolve().name, seed)
     return _from_files(files, path.resolve().name, seed)

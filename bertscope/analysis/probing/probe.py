@@ -34,7 +34,7 @@ READING = 0.4
 
 @dataclass(frozen=True)
 class ProbeConfig:
-    """What is asked. Sizes count labelled words; whole sentences are sampled, never parts of them."""
+    """What is asked. Sizes count labelled words; it is whole sentences that are sampled."""
 
     task: str = "upos"
     max_train: int = 8000
@@ -42,6 +42,7 @@ class ProbeConfig:
     max_test: int = 4000
     seed: int = 0
     pooling: str = "mean"      # of a word's pieces, as in ``activations.word_states``
+    masked: bool = False       # hide each probed word: what does the context tell about it?
     random_init: bool = True   # also probe the same architecture with random weights
 
     def __post_init__(self) -> None:
@@ -182,7 +183,8 @@ def _read(model, train, valid, test, config: ProbeConfig, steps: _Steps) -> list
             steps(READING * ((place + share) / len(sources)), f"reading the {name} sentences")
 
         tick(0.0)
-        part = read_part(model, sentences, config.task, most, config.seed, config.pooling, tick)
+        part = read_part(model, sentences, config.task, most, config.seed, config.pooling,
+                         config.masked, tick)
         if not part.labels:
             raise BertScopeError(f"No word of the {name} part has a label of the task "
                                  f"{config.task}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,14 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertscope.analysis.probing.splits import sample_sentences
-from bertscope.analysis.probing.tasks import count_labelled, labeller
+from bertscope.analysis.probing.tasks import labeller
 from bertscope.corpus.conllu import Sentence
+from bertscope.errors import BertScopeError
 
 if TYPE_CHECKING:
     from bertscope.analysis.activations import LoadedModel
 
 #: Sentences per call of the encoder's front end: what bounds memory, and how soon one can cancel.
 CHUNK = 128
+#: How :func:`bertscope.analysis.activations.encode` is told of a mask token.
+MASK = "[MASK]"
+#: Share of the words that are hidden at once, as in pretraining (Devlin et al. 2019, section 3.1).
+MASK_SHARE = 0.15
 
 
 @dataclass
@@ -29,40 +35,59 @@ class Part:
     sentence: np.ndarray      # int64 [words], index into the part's sentences
     word: np.ndarray          # int64 [words], index into the sentence's words
     sentences: int            # how many sentences were read
-    dropped: int              # labelled words without a vector: no piece, or beyond the model's length
+    dropped: int              # words without a vector: no piece, or beyond the model's length
 
 
 def read_part(model: LoadedModel, sentences: Sequence[Sentence], task: str, most: int, seed: int,
-              pooling: str, tick: Callable[[float], None] | None = None) -> Part:
+              pooling: str, masked: bool = False, tick: Callable[[float], None] | None = None,
+              ) -> Part:
     """Run the encoder once over sampled sentences and keep the words that carry a label.
 
     Args:
         most: labelled words at most; whole sentences are sampled.
+        masked: hide the probed words, each behind one mask token: about ``MASK_SHARE`` of each
+            sentence's words, at least one. Other words are then not probed.
         tick: called with the share of the sentences that were read.
+
+    Raises:
+        BertScopeError: words shall be hidden, and the model has no mask token.
     """
     from bertscope.analysis.activations import word_states
 
+    if masked and model.tokenizer.mask_token is None:
+        raise BertScopeError("This model has no mask token to hide words behind.")
+    probed = _probed_words(sentences, task, masked, seed)
+    chosen = sample_sentences([len(places) for places in probed], most, seed)
     label = labeller(task)
-    chosen = sample_sentences(count_labelled(sentences, task), most, seed)
-    states, forms, labels, sentence, word = [], [], [], [], []
-    wanted = 0
+    states, of_sentence, of_word = [], [], []
     for start in range(0, len(chosen), CHUNK):
         chunk = chosen[start:start + CHUNK]
-        vectors, (of_sentence, of_word) = word_states(
-            model, [[w.form for w in sentences[i].words] for i in chunk], pooling=pooling)
-        words = [sentences[chunk[s]].words[w] for s, w in zip(of_sentence, of_word, strict=True)]
-        kept = np.array([i for i, w in enumerate(words) if label(w)], dtype=np.int64)
+        texts = [[MASK if masked and place in probed[i] else word.form
+                  for place, word in enumerate(sentences[i].words)] for i in chunk]
+        vectors, (row, place) = word_states(model, texts, pooling=pooling)
+        row = np.asarray(chunk, dtype=np.int64)[row]
+        kept = np.array([p in probed[i] for i, p in zip(row, place, strict=True)], dtype=bool)
         states.append(vectors[:, kept])
-        forms += [words[i].form for i in kept]
-        labels += [label(words[i]) for i in kept]
-        sentence.append(np.asarray(chunk, dtype=np.int64)[np.asarray(of_sentence)[kept]])
-        word.append(np.asarray(of_word, dtype=np.int64)[kept])
-        wanted += sum(bool(label(w)) for i in chunk for w in sentences[i].words)
+        of_sentence += row[kept].tolist()
+        of_word += place[kept].tolist()
         if tick:
             tick((start + len(chunk)) / len(chosen))
-    if not states:
-        shape = (model.num_layers + 1, 0, model.hidden_size)
-        return Part(np.zeros(shape, np.float32), [], [], np.zeros(0, np.int64),
-                    np.zeros(0, np.int64), 0, 0)
-    return Part(np.concatenate(states, axis=1), forms, labels, np.concatenate(sentence),
-                np.concatenate(word), len(chosen), wanted - len(labels))
+    words = [sentences[i].words[p] for i, p in zip(of_sentence, of_word, strict=True)]
+    return Part(
+        np.concatenate(states, axis=1) if states else np.zeros((model.num_layers + 1, 0, 1)),
+        [word.form for word in words], [label(word) for word in words],
+        np.array(of_sentence, np.int64), np.array(of_word, np.int64), len(chosen),
+        sum(len(probed[i]) for i in chosen) - len(words))
+
+
+def _probed_words(sentences: Sequence[Sentence], task: str, masked: bool, seed: int,
+                  ) -> list[set[int]]:
+    """For each sentence the places of the words that are probed."""
+    label = labeller(task)
+    probed = [{place for place, word in enumerate(sentence.words) if label(word)}
+              for sentence in sentences]
+    if not masked:
+        return probed
+    return [set(random.Random(f"{seed}-{number}").sample(
+        sorted(places), min(len(places), max(1, round(MASK_SHARE * len(sentence.words))))))
+        for number, (places, sentence) in enumerate(zip(probed, sentences, strict=True))]

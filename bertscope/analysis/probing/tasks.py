@@ -1,15 +1,15 @@
 """What a probe predicts: a label for single words, read from the gold annotation.
 
 A task has a short name: ``upos``, ``xpos``, ``deprel`` (columns of CoNLL-U), or ``feat:Number`` for
-the value of a morphological feature over the words that carry it. ``@`` restricts a task to words of
-one part of speech: ``feat:Number@NOUN``. Lemmas are no task: they are the word itself.
+the value of a morphological feature over the words that carry it. ``@`` restricts a task to words
+of one part of speech: ``feat:Number@NOUN``. Lemmas are no task: they are the word itself.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bertscope.corpus.conllu import Sentence, Word
@@ -97,9 +97,3 @@ def _size(counts: Counter) -> tuple[int, int]:
 
 def _probed(counts: Counter, enough: int) -> int:
     return sum(bool(label) and count >= enough for label, count in counts.items())
-
-
-def count_labelled(sentences: Sequence[Sentence], task: str) -> list[int]:
-    """How many words of each sentence carry a label of the task."""
-    label = labeller(task)
-    return [sum(bool(label(word)) for word in sentence.words) for sentence in sentences]
