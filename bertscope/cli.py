@@ -184,6 +184,10 @@ def _add_probe(commands) -> None:
     parser.add_argument("--max-train", type=int, default=8000, help="training words (%(default)s)")
     parser.add_argument("--max-test", type=int, default=4000, help="test words (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed (%(default)s)")
+    parser.add_argument("--masked", action="store_true",
+                        help="hide each probed word behind [MASK]: what does its context tell?")
+    parser.add_argument("--no-random", action="store_true",
+                        help="leave out the same model with random weights (half the time)")
     parser.add_argument("--output", type=Path, help="write the result to this CSV file")
     parser.set_defaults(command=_probe)
 
@@ -197,7 +201,8 @@ def _probe(args) -> int:
     model = load(runs.find_checkpoint(args.checkpoint))
     gold = data(args.data)
     config = ProbeConfig(task=args.task, max_train=args.max_train, max_test=args.max_test,
-                         seed=args.seed)
+                         seed=args.seed, masked=args.masked,
+                         random_init=not args.no_random)
     with tqdm(total=100, disable=not sys.stderr.isatty(), bar_format="{l_bar}{bar}") as bar:
         def show(message: str, fraction: float | None) -> None:
             bar.set_description_str(message)
@@ -206,14 +211,17 @@ def _probe(args) -> int:
             bar.refresh()
 
         result = probe(model, gold.train, gold.valid, gold.test, config, show)
-    table = result.layers
+    table = result.to_frame()
     print(f"{args.task} on {gold.name}: {result.n_train} training, {result.n_valid} validation, "
           f"{result.n_test} test words, {len(result.labels)} labels, seed {args.seed}")
     print(table.to_string(index=False, float_format=lambda x: f"{x:.3f}"))
     print(f"Majority label {result.majority:.3f}; most frequent label of each word "
           f"{result.type_baseline:.3f}.")
     if args.output:
-        table.to_csv(args.output, index=False)
+        try:
+            table.to_csv(args.output, index=False)
+        except OSError as error:
+            raise BertScopeError(f"{args.output} cannot be written: {error.strerror}.") from None
     return 0
 
 
