@@ -22,7 +22,6 @@ PAGES = {"train": ("Train", ":material/model_training:"),
 here = st.navigation([st.Page(f"{frame.PAGES}/{name}.py", title=title, icon=icon,
                               default=name == "train")
                       for name, (title, icon) in PAGES.items()])
-st.session_state["_on_train_page"] = here.title == "Train"
 run_form.open_started_run()
 run_watch.forget_deleted_run()
 sidebar.render()

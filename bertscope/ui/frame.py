@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import contextmanager
-from pathlib import Path
-
 import streamlit as st
 
 from bertscope.errors import BertScopeError
@@ -18,6 +17,7 @@ from bertscope.ui.theme import plotly_config
 #: and the first visit to a new server, if it is to any page but the first, then bypasses app.py.
 PAGES = "bertscope/ui/pages"
 TRAIN_PAGE = f"{PAGES}/train.py"
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
 @contextmanager
@@ -29,6 +29,7 @@ def page(title: str, question: str):
         yield
     except BertScopeError as error:
         show_error(error)
+        st.caption("Change the input, or choose another run or checkpoint in the sidebar.")
 
 
 def show_error(error: BertScopeError) -> None:
@@ -55,6 +56,12 @@ def checkpoints() -> tuple[Choice, Choice | None]:
 
 def no_run() -> None:
     """The state of a fresh installation; ends the page."""
+    demo_card(link=True)
+    st.stop()
+
+
+def demo_card(link: bool = False) -> None:
+    """What to do first: a model in three minutes, by one click."""
     with st.container(border=True):
         st.markdown("##### There is no model yet")
         st.markdown("The demo trains a small BERT on *miniworld*, a made-up language of a few "
@@ -63,12 +70,11 @@ def no_run() -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Start the demo", type="primary", icon=":material/play_arrow:",
                       key="start_demo", on_click=_start_demo)
-            if not st.session_state.get("_on_train_page"):
+            if link:
                 st.page_link(TRAIN_PAGE, label="or choose a corpus and a size on the Train page",
                              icon=":material/tune:")
         if error := st.session_state.pop("_start_error", None):
             st.error(markdown(error))
-    st.stop()
 
 
 def _start_demo() -> None:
@@ -86,14 +92,14 @@ def _start_demo() -> None:
 
 def unknown(choice: Choice) -> None:
     """A name that is no run: deleted, mistyped, or on the hub; ends the page."""
-    st.warning(f"There is no run called {markdown(choice.name)}, and no such directory. "
-               "It may have been deleted. Choose another run in the sidebar"
-               + (", or start one on the Train page." if not choice.name.count("/") else "."),
+    st.warning(f"There is no run called {markdown(choice.name)}, and no such directory. It may have "
+               "been deleted. Choose another in the sidebar, or start one on the Train page.",
                icon=":material/help:")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Look for it on the Hugging Face hub", icon=":material/cloud_download:",
-                  help="Asks huggingface.co for a model of this name and downloads its weights.",
-                  on_click=lambda: _allowed().add(choice.name))
+        if _HUB_NAME.fullmatch(choice.name):
+            st.button("Look for it on the Hugging Face hub", icon=":material/cloud_download:",
+                      help="Asks huggingface.co for a model of this name and downloads its weights.",
+                      on_click=lambda: _allowed().add(choice.name))
         st.page_link(TRAIN_PAGE, label="Train", icon=":material/model_training:")
     st.stop()
 
@@ -168,9 +174,3 @@ def download_figure(fig, name: str, key: str) -> None:
     st.download_button("Figure (HTML)", lambda: fig.to_html(include_plotlyjs=True).encode(),
                        file_name=f"{name}.html", mime="text/html", icon=":material/download:",
                        on_click="ignore", key=key, type="tertiary")
-
-
-def root() -> Path:
-    from bertscope.runs import runs_root
-
-    return runs_root()

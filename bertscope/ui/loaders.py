@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
@@ -10,15 +13,16 @@ import streamlit as st
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 
+#: Vectors and maps of texts that are kept for all visitors.
+MOST_RESULTS = 32
+
 
 @st.cache_resource(show_spinner=False)
 def warm_up() -> threading.Thread:
     """Import the slow libraries while the first page is being read."""
     def load() -> None:
-        import torch  # noqa: F401
-        import transformers.models.bert.modeling_bert  # noqa: F401
-
-        import bertscope.analysis.activations  # noqa: F401
+        with suppress(Exception):  # a page that needs them will say what is wrong
+            import bertscope.analysis.activations  # noqa: F401
 
     thread = threading.Thread(target=load, daemon=True)
     thread.start()
@@ -74,16 +78,14 @@ def metrics(run) -> list[dict]:
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def distributions(path: str, stamp: float, text: str, masked: tuple[int, ...]):
-    """P(piece) at each masked place by one checkpoint: float32 arrays over the vocabulary."""
+    """P(piece) at each masked place by one checkpoint: float32 [places, V]."""
     import numpy as np
 
     from bertscope.analysis.activations import encode, load
-    from bertscope.analysis.predictions import predict
+    from bertscope.analysis.predictions import log_probabilities
 
     opened = load(path)
-    places = predict(opened, encode(opened, text), masked, k=10**9)
-    return [np.array([c.probability for c in sorted(place.candidates, key=lambda c: c.id)],
-                     np.float32) for place in places]
+    return np.exp(log_probabilities(opened, encode(opened, text), masked)).astype(np.float32)
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)
@@ -107,18 +109,34 @@ def labelled_texts(source: str, limit: int):
     return table, gallery.label_columns(table)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def vectors(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: str, _progress=None):
+@st.cache_resource(show_spinner=False)
+def _recent() -> OrderedDict:
+    """Results kept by hand: Streamlit's caches do not let a progress bar be drawn meanwhile."""
+    return OrderedDict()
+
+
+def _keep(key: tuple, compute: Callable[[], object]):
+    recent = _recent()
+    found = recent.get(key)
+    if found is None:
+        found = recent[key] = compute()
+        while len(recent) > MOST_RESULTS:
+            recent.popitem(last=False)
+    return found
+
+
+def vectors(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: str, progress=None):
     """float32 [N, H]: one vector for each text from one layer."""
     from bertscope.analysis.activations import pool
 
-    return pool(_model(path, stamp), texts, layer, how, _progress)
+    return _keep(("vectors", path, stamp, texts, layer, how),
+                 lambda: pool(_model(path, stamp), texts, layer, how, progress))
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
 def projection(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: str, method: str,
-               _progress=None):
+               progress=None):
     """The same vectors on a plane."""
     from bertscope.analysis.embeddings import project
 
-    return project(vectors(path, stamp, texts, layer, how, _progress), method)
+    return _keep(("projection", path, stamp, texts, layer, how, method),
+                 lambda: project(vectors(path, stamp, texts, layer, how, progress), method))

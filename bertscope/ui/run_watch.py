@@ -48,7 +48,8 @@ def _head(name: str, was_active: bool) -> None:
         st.rerun()
     status = run.status()
     active = status["state"] in ACTIVE
-    if was_active != active or st.session_state.get("_delete"):
+    opening = st.session_state.pop("_delete_clicked", False)
+    if was_active != active or opening:
         st.rerun()  # of the whole page: what refreshes changes, or a dialog opens
     left, right = st.columns([3, 2], vertical_alignment="center")
     with left:
@@ -105,7 +106,7 @@ def _buttons(run: Run, status: dict, active: bool) -> None:
                        "resumed from its last checkpoint.")
     elif active:
         st.button("Stop", icon=":material/stop:", key="stop", on_click=_act,
-                  args=(launch.stop, run),
+                  args=(_stop, run),
                   help="Finish the step, save, and end. It can be resumed.")
     else:
         if status["state"] != "finished":
@@ -117,6 +118,11 @@ def _buttons(run: Run, status: dict, active: bool) -> None:
         st.error(markdown(error))
 
 
+def _stop(run: Run) -> None:
+    launch.stop(run)
+    run.ask_to_stop()  # also while the process is still starting and holds no lock
+
+
 def _act(what, *arguments) -> None:
     try:
         what(*arguments)
@@ -125,20 +131,24 @@ def _act(what, *arguments) -> None:
 
 
 def _ask_to_delete(name: str) -> None:
-    st.session_state["_delete"] = name
+    st.session_state.update(_delete=name, _delete_clicked=True)
 
 
 def confirm_deletion() -> None:
     """The dialog that *Delete* asked for; called by the page, outside of any fragment."""
-    name = st.session_state.pop("_delete", None)
-    if name:
+    if name := st.session_state.get("_delete"):
         _dialog(name)
 
 
-@st.dialog("Delete this run?", icon=":material/delete:")
+def _close() -> None:
+    st.session_state.pop("_delete", None)
+
+
+@st.dialog("Delete this run?", icon=":material/delete:", on_dismiss=_close)
 def _dialog(name: str) -> None:
     run = find_run(name)
     if run is None:
+        _close()
         st.rerun()
     st.markdown(f"**{markdown(name)}** with its {len(run.checkpoints())} checkpoints, metrics and "
                 "cached results will be removed. This cannot be undone.")
@@ -149,9 +159,11 @@ def _dialog(name: str) -> None:
             except BertScopeError as error:
                 show_error(error)
                 return
+            _close()
             st.session_state["_forget_run"] = True
             st.rerun()
         if st.button("Keep it", key="delete_no"):
+            _close()
             st.rerun()
 
 

@@ -20,7 +20,6 @@ REFRESH_SECONDS = 2.0
 def render() -> None:
     """Draw the sidebar and leave the choices where :func:`chosen` and :func:`compared` find them."""
     state = st.session_state
-    state["_notices"] = []
     for key in WIDGETS:  # Streamlit forgets a widget that one run of the script does not draw
         if key in state:
             state[key] = state[key]
@@ -63,8 +62,9 @@ def _pick(prefix: str, label: str, names: list[str]) -> Choice:
     key = prefix + "run"
     if not state.get(key):
         state[key] = names[0] if names else None
+    shown = names if state[key] in (None, *names) else [*names, state[key]]
     st.selectbox(
-        label, names, key=key, accept_new_options=True, on_change=_run_changed, args=(prefix,),
+        label, shown, key=key, accept_new_options=True, on_change=_run_changed, args=(prefix,),
         placeholder="no run yet" if not names else "choose",
         help="A run, or type the path of any BERT-family checkpoint directory, or a name on the "
              "Hugging Face hub.")
@@ -173,9 +173,12 @@ def _read_address() -> None:
     state = st.session_state
     address = {key: st.query_params[key] for key in PARAMETERS if key in st.query_params}
     touched = state.pop("_touched", False)
+    if touched:
+        state["_notices"] = []  # kept until the user chooses something
     if "_written" in state and (touched or not address or address == state["_written"]):
         return
     first = "_written" not in state
+    state["_notices"] = []
     if first or "run" in address:
         state["run"] = address.get("run", "")[:MAX_NAME] or None
     step = parse_step(address.get("step"))

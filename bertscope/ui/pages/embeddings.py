@@ -72,7 +72,7 @@ def source(corpus: str | None):
     table = uploads.table_of_texts(raw)
     from bertscope.analysis import gallery
 
-    return table, gallery.label_columns(table)
+    return table, gallery.label_columns(table.assign(document=0))
 
 
 def controls(model, labels):
@@ -103,7 +103,7 @@ def show(choice, table, rows, layer, how, method, label, key, beside) -> None:
         with st.spinner("Reading the texts …"):
             projected = loaders.projection(
                 *arguments, method,
-                _progress=lambda text, share: bar.progress(min(share or 0.0, 1.0), text=text))
+                progress=lambda text, share: bar.progress(min(share or 0.0, 1.0), text=text))
         bar.empty()
     except BertScopeError as error:
         frame.show_error(error)

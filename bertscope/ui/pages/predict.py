@@ -25,6 +25,10 @@ Devlin et al. 2019, section 3.1 (task 1). Clicking on a word to mask it was show
 def main() -> None:
     chosen, other = frame.checkpoints()
     model = loaders.model(chosen)
+    from bertscope.analysis.activations import encode
+    from bertscope.analysis.predictions import predict, require_mlm_head
+
+    require_mlm_head(model)  # before any text is asked for
     examples = texts.fills(chosen)
     text = st.text_area("Text", examples[0].text if examples else "", key="text", height=72,
                         bind="query-params", max_chars=texts.MAX_SENTENCE,
@@ -35,10 +39,6 @@ def main() -> None:
     if not text:
         st.info("Type a sentence above, or take one of the experiments.", icon=":material/edit:")
         return
-
-    from bertscope.analysis.activations import encode
-    from bertscope.analysis.predictions import predict
-
     encoded = encode(model, text)
     masked = masks.places(encoded)
     special = [i for i, s in enumerate(encoded.special) if s]

@@ -16,6 +16,8 @@ with frame.page("Train", "How does this model learn, and how far has it come?"):
         if main.name and not main.run:
             st.info("The sidebar points at a checkpoint that no run here has made: there is "
                     "nothing to watch. The other pages work on it.", icon=":material/info:")
+        if not main.name:
+            frame.demo_card()
         st.markdown("##### A new run")
         run_form.form()
     frame.explain(r"""
