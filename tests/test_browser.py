@@ -263,13 +263,16 @@ def test_training_from_the_form_to_the_end(visit, tmp_path):
         again = visit(server=server)
         again.open("?run=mine")
         again.page.get_by_role("button", name="Stop", exact=True).click()
-        again.page.get_by_role("button", name="Resume").wait_for(timeout=60_000)
-        assert run.status()["state"] == "stopped"
-        again.page.get_by_role("button", name="Resume").click()
-        again.page.get_by_role("button", name="Stop", exact=True).wait_for(timeout=60_000)
         page = again.page
+        page.get_by_text("stopped · step").wait_for(timeout=60_000)
+        again.settle()
+        assert run.status()["state"] == "stopped"
+        page.get_by_role("button", name="Resume").click()
+        page.get_by_text("training · step").wait_for(timeout=60_000)
         page.get_by_role("button", name="Stop", exact=True).click()
-        page.get_by_role("button", name="Delete").click(timeout=90_000)
+        page.get_by_text("stopped · step").wait_for(timeout=60_000)
+        again.settle()
+        page.get_by_role("button", name="Delete").click()
         page.get_by_role("button", name="Delete it").click()
         page.get_by_text("There is no model yet").wait_for(timeout=30_000)
         assert not run.path.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 
 import streamlit as st
 
@@ -45,12 +46,12 @@ def watch(run: Run, other: Run | None) -> None:
 def _head(name: str, was_active: bool) -> None:
     run = find_run(name)
     if run is None:
-        st.rerun()
+        return  # the sidebar notices, as it notices the end of the training
     status = run.status()
     active = status["state"] in ACTIVE
     opening = st.session_state.pop("_delete_clicked", False)
-    if was_active != active or opening:
-        st.rerun()  # of the whole page: what refreshes changes, or a dialog opens
+    if (active and not was_active) or opening:
+        st.rerun()  # of the whole page: it shall refresh from now on, or a dialog opens
     left, right = st.columns([3, 2], vertical_alignment="center")
     with left:
         st.markdown(f"#### {markdown(name)} :{_COLOURS.get(status['state'], 'gray')}-badge"
@@ -111,11 +112,23 @@ def _buttons(run: Run, status: dict, active: bool) -> None:
     else:
         if status["state"] != "finished":
             st.button("Resume", icon=":material/play_arrow:", type="primary", key="resume",
-                      on_click=_act, args=(launch.start, run))
+                      on_click=_act, args=(_resume, run))
         st.button("Delete", icon=":material/delete:", key="delete", on_click=_ask_to_delete,
                   args=(run.name,))
     if error := st.session_state.pop("_run_error", None):
         st.error(markdown(error))
+
+
+def _resume(run: Run) -> None:
+    _wait_for_the_end(run)
+    launch.start(run)
+
+
+def _wait_for_the_end(run: Run, seconds: float = 10.0) -> None:
+    """A process that says it has ended may need a moment more to go."""
+    deadline = time.monotonic() + seconds
+    while run.alive() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def _stop(run: Run) -> None:
@@ -155,6 +168,7 @@ def _dialog(name: str) -> None:
     with st.container(horizontal=True):
         if st.button("Delete it", type="primary", key="delete_yes"):
             try:
+                _wait_for_the_end(run)
                 run.delete()
             except BertScopeError as error:
                 show_error(error)
