@@ -62,7 +62,7 @@ def test_the_loss_and_its_gradient_equal_bert_for_pretraining(model):
         theirs = model(input_ids=inputs["input_ids"], token_type_ids=inputs["token_type_ids"],
                        attention_mask=inputs["attention_mask"], labels=hf_labels(batch),
                        next_sentence_label=inputs["next_sentence_label"])
-        assert abs(float(ours) - float(theirs.loss)) < 1e-5
+        assert abs(ours.item() - theirs.loss.item()) < 1e-5
         parameters = list(model.parameters())
         one, two = (torch.autograd.grad(loss, parameters) for loss in (ours, theirs.loss))
         assert max(float((a - b).abs().max()) for a, b in zip(one, two)) < 1e-5
@@ -91,6 +91,22 @@ def test_building_is_decided_by_the_seed_alone():
     assert torch.equal(one.state_dict()[name], two.state_dict()[name])
     assert not torch.equal(one.state_dict()[name], other.state_dict()[name])
     assert abs(float(one.state_dict()[name].std()) - 0.02) < 0.002
+
+
+def test_sinusoidal_positions_begin_as_rotations_of_the_usual_size():
+    shape = ModelConfig(hidden_size=32, intermediate_size=64, positions="sinusoidal")
+    made = build(shape, Vocabulary(), 48, seed=5)
+    table = made.bert.embeddings.position_embeddings.weight.detach().double()
+    assert abs(float(table.pow(2).mean().sqrt()) - shape.initializer_range) < 1e-6
+    # The similarity of two places depends on their distance alone, and falls at first.
+    similarity = table @ table.T
+    for distance in range(6):
+        band = similarity.diagonal(distance)
+        assert float(band.max() - band.min()) < 1e-5 * float(similarity[0, 0])
+    assert similarity[0, 0] > similarity[0, 1] > similarity[0, 2]
+    plain = build(ModelConfig(hidden_size=32, intermediate_size=64), Vocabulary(), 48, seed=5)
+    name = "bert.embeddings.word_embeddings.weight"
+    assert torch.equal(made.state_dict()[name], plain.state_dict()[name])
 
 
 def test_examples_are_a_pure_function_of_seed_epoch_and_index():

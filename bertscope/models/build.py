@@ -28,4 +28,21 @@ def build(model: ModelConfig, tokenizer, max_length: int, seed: int) -> BertForP
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return BertForPreTraining(config)
+        built = BertForPreTraining(config)
+    if model.positions == "sinusoidal":
+        table = built.bert.embeddings.position_embeddings.weight
+        with torch.no_grad():
+            table.copy_(sinusoids(*table.shape) * (2**0.5 * model.initializer_range))
+    return built
+
+
+def sinusoids(length: int, width: int, base: float = 200.0) -> torch.Tensor:
+    """Sines and cosines of the place, float32 [length, width], each row of norm sqrt(width / 2).
+
+    Vaswani et al. 2017, section 3.5, here only as a start: the embeddings are learnt from there.
+    A step to the left or right is one rotation wherever it is taken, so attention to a neighbour
+    need not be found anew for every place. ``base`` suits examples of some hundred pieces.
+    """
+    frequencies = base ** (-torch.arange(0, width, 2) / width)
+    angles = torch.arange(length)[:, None] * frequencies
+    return torch.cat([angles.sin(), angles.cos()], dim=1)

@@ -23,8 +23,8 @@ from bertscope.corpus.miniworld.lexicon import (
     SING, TOPICS, VERB_SLOTS, Lex, Slot, Topic, article)
 
 TENSES = Slot([PAST, PRESENT, FUTURE], [5, 4, 1])
-#: How often the hero, just spoken of, is a pronoun as subject.
-PRONOUN_SHARE = 0.75
+#: How often the hero is a pronoun as subject, and after how many sentences without never.
+PRONOUN_SHARE, FORGOTTEN = 0.85, 2
 
 #: Choices that several words reveal. Other words have numbers of their own, from FIRST_FREE on.
 HERO, GENDER, THING, LOOK, ROLE, PLACE, TOOL, PROBLEM, FIRST_FREE = range(1, 10)
@@ -90,7 +90,7 @@ class Derivation:
         self.free_choice = FIRST_FREE
         self.parts: dict[str, int] = {}
         self.actions = 0
-        self.hero_given = self.focus_given = False
+        self.focus_given, self.since_hero = False, FORGOTTEN
         self.sentences = [(step, self._sentence(pattern, step)) for step, pattern in self._script()]
         self._settle_alone()
 
@@ -162,7 +162,8 @@ class Derivation:
             relation = node.relation if lex.upos != "NUM" or node.item != "SOME" else "nummod"
             tokens.append(Token(lex, node.head + 1, relation, entity, choice, chance, guess,
                                 *(alone or (chance, guess))))
-        self.hero_given, self.focus_given = skeleton.has_hero, skeleton.has_focus
+        self.focus_given = skeleton.has_focus
+        self.since_hero = 0 if skeleton.has_hero else self.since_hero + 1
         return tokens
 
     def _free(self) -> int:
@@ -270,7 +271,7 @@ class Derivation:
 
     def _hero(self, place: int, node: Node) -> tuple:
         name = lexicon.name(self.cast.hero)
-        if not self.hero_given:
+        if self.since_hero >= FORGOTTEN:
             return name, ENTITY["HERO"], HERO, 1.0, name.form
         pronoun = PRONOUNS[self.cast.gender, "Nom"]
         if self.uniform() < PRONOUN_SHARE:
