@@ -280,6 +280,20 @@ def test_probing_reads_a_file_and_keeps_its_result(own_runs, tmp_path):
     assert not at.exception and "no gold annotation" in at.error[0].value
 
 
+def test_an_uploaded_treebank_and_a_file_that_is_none(runs, tmp_path):
+    from bertscope.corpus.conllu import write_conllu
+    from bertscope.corpus.miniworld import gold_sentences
+
+    write_conllu(gold_sentences(30, 4), tmp_path / "gold.conllu")
+    at = app("probing", run="tiny", gold_from="upload")
+    uploader = at.file_uploader(key="gold_file")
+    uploader.upload("mine.conllu", (tmp_path / "gold.conllu").read_bytes(), "text/plain").run()
+    assert not at.exception and not at.error and figures(at)
+    at.file_uploader(key="gold_file").upload("bad.conllu", b"\xff\xfe not a treebank",
+                                             "text/plain").run()
+    assert not at.exception and at.error
+
+
 # -- the training page --------------------------------------------------------------------------------
 
 
@@ -294,6 +308,16 @@ def test_the_form_has_a_field_for_every_setting(no_runs):
         for name in values if isinstance(values, dict) else ():
             key = f"{section}.{name}"
             assert key in run_form.IN_SIGHT or f"new.miniworld.tiny.{key}" in keys
+
+
+def test_an_experiment_fills_the_form_in(runs):
+    at = app("train", run="tiny")
+    at.button(key="try_1").click().run()
+    assert not at.exception
+    assert at.number_input(key="new.miniworld.tiny.objective.mask_rate").value == 0.4
+    at.button(key="try_0").click().run()
+    assert at.selectbox(key="new.corpus").value == "sotu"
+    assert at.number_input(key="new.sotu.minutes").value == 10.0
 
 
 def test_a_bad_setting_is_a_sentence_and_starts_nothing(no_runs):

@@ -48,12 +48,12 @@ def uploaded(name: str, data: bytes):
     return found, probing.available_tasks(found.sentences)
 
 
-def config(task: str, size: str, random_init: bool):
+def config(task: str, size: str, masked: bool, random_init: bool):
     from bertscope.analysis.probing import ProbeConfig
 
     train, valid, test = SIZES[size]
     return ProbeConfig(task=task, max_train=train, max_valid=valid, max_test=test,
-                       random_init=random_init)
+                       masked=masked, random_init=random_init)
 
 
 def _place(choice: Choice, data, asked):
@@ -97,7 +97,7 @@ def over_checkpoints(choice: Choice, data, asked):
     from bertscope.analysis.cache import list_cached
 
     folder, key = _place(choice, data, asked)
-    same = ("version", "data", "task", "max_train", "max_valid", "max_test", "seed", "pooling")
+    same = ("version", "data", "task", "max_train", "max_valid", "max_test", "seed", "pooling", "masked")
     saved = {c.step for c in choice.run.checkpoints()}
     found = {k["step"]: table for k, table in list_cached(folder, "probe")
              if k.get("step") in saved and all(k.get(name) == key[name] for name in same)}

@@ -50,6 +50,24 @@ def form() -> None:
             _start(name.strip() or runs.free_name(stem), config)
 
 
+def experiments() -> list:
+    """Runs worth making: a label, and what fills the form in."""
+    def fill(corpus: str, size: str = "tiny", minutes: float | None = None, **more) -> None:
+        values = {"train_view": "New run", "new.corpus": corpus, "new.size": size,
+                  "new.until": "minutes" if minutes else "steps"}
+        if minutes:
+            values[f"new.{corpus}.minutes"] = minutes
+        values |= {f"new.{corpus}.{size}.{key}": value for key, value in more.items()}
+        st.session_state.update(values)
+
+    return [
+        ("presidents' speeches for ten minutes", lambda: fill("sotu", minutes=10.0)),
+        ("hide 40 % of the words instead of 15",
+         lambda: fill("miniworld", **{"objective.mask_rate": 0.4})),
+        ("four layers instead of two", lambda: fill("miniworld", "mini")),
+    ]
+
+
 def _start(name: str, config: settings.RunConfig) -> None:
     try:
         run = runs.create_run(name, config)

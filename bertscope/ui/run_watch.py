@@ -230,7 +230,8 @@ def _curves(name: str, other: str | None, axis: str, log: bool, zoom: bool) -> N
         _row(curves.OPTIMISER, tables, baselines, axis, log, zoom)
     legend = "Thin: training batches. Thick with points: held-out documents. Dashed: references."
     if second:
-        legend += f" Blue: {markdown(name)}. Orange: {markdown(other)}."
+        legend += (f" Blue: {markdown(name)}, with its references. "
+                   f"Orange: {markdown(other)}.")
     st.caption(legend)
 
 

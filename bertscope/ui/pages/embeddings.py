@@ -38,6 +38,7 @@ def main() -> None:
     if found is None:
         return
     table, labels = found
+    labels = sorted(labels, key=lambda name: many_names(table[name]))
     layer, how, method, label = controls(model, labels)
     rows = tuple(table["text"])
     for choice, column, key in zip((chosen, other) if other else (chosen,),
@@ -73,6 +74,11 @@ def source(corpus: str | None):
     from bertscope.analysis import gallery
 
     return table, gallery.label_columns(table.assign(document=0))
+
+
+def many_names(values) -> bool:
+    """Whether a colour each would be too many; such labels are offered last."""
+    return values.dtype.kind not in "if" and values.nunique() > 12
 
 
 def controls(model, labels):

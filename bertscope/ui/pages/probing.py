@@ -19,7 +19,8 @@ validation sentences, tested once on others. The parts share no document. Featur
 The bars are 95 % intervals from a bootstrap over test sentences.
 
 Read a number only beside its baselines. *Majority*: always the most frequent label. *Most frequent
-label of each word*: no model at all, a dictionary. *Random weights*: the same architecture untrained,
+label of each word*: no model at all, a dictionary. With the word hidden (masked when it is read) the
+states can only tell what the context says, and the dictionary has an unfair advantage. *Random weights*: the same architecture untrained,
 so what words and positions alone give away. What a probe finds is *in* the states; whether the model
 uses it is another question.
 
@@ -40,7 +41,7 @@ def main() -> None:
                    icon=":material/rule:")
         return
     names = [task.name for task in tasks]
-    frame.try_this(*(experiments(names)))
+    frame.try_this(*experiments(names))
     asked = ask(tasks, names)
     table = result(chosen, data, asked, easy(model, chosen))
     if table is None:
@@ -74,10 +75,12 @@ def source():
 
 
 def experiments(names: list[str]) -> list:
-    wanted = (("part of speech", "upos"), ("singular or plural of nouns", "feat:Number@NOUN"),
-              ("singular or plural", "feat:Number"), ("dependency relation", "deprel"))
-    return [(label, lambda task=task: frame.set_state(task=task))
-            for label, task in wanted if task in names][:3]
+    number = next((n for n in ("feat:Number@NOUN", "feat:Number") if n in names), None)
+    wanted = [("part of speech", "upos", False), ("part of speech, the word hidden", "upos", True)]
+    if number:
+        wanted.append(("singular or plural", number, False))
+    return [(label, lambda task=task, hide=hide: frame.set_state(task=task, hide_word=hide))
+            for label, task, hide in wanted if task in names]
 
 
 def ask(tasks, names: list[str]):
@@ -89,7 +92,10 @@ def ask(tasks, names: list[str]):
         task = st.selectbox("Task", names, format_func=titles.get, key="task", width=420)
         size = st.segmented_control("Training words", list(probes.SIZES), default="2,000",
                                     key="probe_size", required=True)
-    return probes.config(task, size or "2,000", random_init=True)
+        masked = st.toggle("Hide the word", key="hide_word", bind="query-params",
+                           help="Each probed word is masked when its vector is read: what does the "
+                                "context alone tell about it?")
+    return probes.config(task, size or "2,000", masked, random_init=True)
 
 
 def easy(model, choice: Choice) -> bool:
@@ -142,7 +148,8 @@ def show(chosen, other, table, theirs, data) -> None:
     references = [("most frequent label of each word", float(first.type_baseline)),
                   ("majority", float(first.majority))]
     best = trained.loc[trained.accuracy.idxmax()]
-    st.markdown(f"##### {markdown(first.title)}: best from layer {int(best.layer)}, "
+    hidden = ", the word hidden" if st.session_state.get("hide_word") else ""
+    st.markdown(f"##### {markdown(first.title)}{hidden}: best from layer {int(best.layer)}, "
                 f"{best.accuracy:.1%} :gray[(95 % interval {best.low:.1%} to {best.high:.1%})]")
     chart = charts.layers(curves, references, "accuracy on test words",
                           st.session_state.get("whole_scale", False))

@@ -20,6 +20,7 @@ with frame.page("Train", "How does this model learn, and how far has it come?"):
             frame.demo_card()
         st.markdown("##### A new run")
         run_form.form()
+    frame.try_this(*run_form.experiments())
     frame.explain(r"""
 **Masked words.** Of each example 15 % of the word pieces are hidden (of these 80 % become `[MASK]`,
 10 % a random piece, 10 % stay) and predicted; the loss is the mean of $-\log p(\text{piece})$ over
