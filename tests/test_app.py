@@ -1,5 +1,6 @@
 """The app without a browser: every page, its designed states, the form, hostile addresses."""
 
+import html
 import json
 import shutil
 import time
@@ -63,7 +64,7 @@ def no_runs(tmp_path, monkeypatch):
     return tmp_path / "none"
 
 
-# -- every page ---------------------------------------------------------------------------------
+# -- every page -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", NAMES)
@@ -101,7 +102,7 @@ def test_a_run_without_a_checkpoint_says_how_it_stands(own_runs, page):
     assert "has no checkpoint" in said(at)
 
 
-# -- addresses ------------------------------------------------------------------------------------
+# -- addresses --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", NAMES)
@@ -154,7 +155,7 @@ def test_comparing_begins_with_the_untrained_model(runs):
     assert address(at)["vs"] == "tiny@0"
 
 
-# -- checkpoints of others, and damaged ones ----------------------------------------------------------
+# -- checkpoints of others, and damaged ones --------------------------------------------------
 
 
 def test_missing_heads_are_sentences_and_the_other_pages_work(runs, tmp_path):
@@ -180,7 +181,7 @@ def test_a_damaged_checkpoint_is_named_and_left_out_of_the_curve(own_runs):
     assert "cannot be read: step 40" in said(at)
 
 
-# -- the pages' own controls ------------------------------------------------------------------------
+# -- the pages' own controls ------------------------------------------------------------------
 
 
 def test_predict_shows_what_the_library_says(runs, tiny_run):
@@ -196,7 +197,7 @@ def test_predict_shows_what_the_library_says(runs, tiny_run):
     for spec, place in zip(bars, expected):
         labels = spec["layout"]["yaxis"]["ticktext"][::-1]
         shown = [label.removeprefix("<b>").removesuffix("</b> ✓") for label in labels]
-        assert shown == [c.token.replace("<", "&lt;").replace(">", "&gt;") for c in place.candidates]
+        assert shown == [html.escape(c.token, quote=False) for c in place.candidates]
         assert [f"{c.probability:.1%}" for c in place.candidates] == spec["data"][0]["text"][::-1]
     component = json.loads(at.get("bidi_component")[0].proto.json)
     assert component["masked"] == [2, 5] and component["tokens"][0] == "[CLS]"
@@ -254,7 +255,8 @@ def test_embeddings_of_pasted_texts(runs):
     at = app("embeddings", run="tiny")
     at.segmented_control(key="texts_from").set_value("texts of my own").run()
     assert not at.exception and "Paste some texts" in said(at)
-    at.text_area(key="pasted").set_value("text,kind\n<b>a</b> cat,x\na dog,<i>y</i>\nthe sea,x").run()
+    texts = "text,kind\n<b>a</b> cat,x\na dog,<i>y</i>\nthe sea,x"
+    at.text_area(key="pasted").set_value(texts).run()
     assert not at.exception and not at.error
     (spec,) = figures(at)
     assert {trace["name"] for trace in spec["data"]} == {"x", "&lt;i&gt;y&lt;/i&gt;"}
@@ -294,7 +296,7 @@ def test_an_uploaded_treebank_and_a_file_that_is_none(runs, tmp_path):
     assert not at.exception and at.error
 
 
-# -- the training page --------------------------------------------------------------------------------
+# -- the training page ------------------------------------------------------------------------
 
 
 def test_the_form_has_a_field_for_every_setting(no_runs):

@@ -54,7 +54,8 @@ class Server:
                 urllib.request.urlopen(f"{self.url}_stcore/health", timeout=2).read()
                 return
             except OSError:
-                assert time.monotonic() < deadline and self.process.poll() is None, self.log.read_text()
+                alive = time.monotonic() < deadline and self.process.poll() is None
+                assert alive, self.log.read_text()
                 time.sleep(0.1)
 
     def stop(self) -> None:
@@ -158,7 +159,9 @@ def test_every_page_works_and_asks_nobody_else(visit, page, width, theme):
     drawn = v.page.locator(".stPlotlyChart .main-svg, [data-testid=stVegaLiteChart] canvas, "
                            "[data-testid=stVegaLiteChart] svg").first
     expect(drawn).to_be_visible(timeout=30_000)
+    v.page.get_by_text("How this is computed").click()
     v.settle()
+    assert v.page.locator(".katex-error").count() == 0, "a formula cannot be set"
     v.picture(f"{page or 'train'}-{width}-{theme}")
     v.check()
     assert v.page.get_by_test_id("stAlertContentError").count() == 0

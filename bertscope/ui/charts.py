@@ -58,8 +58,10 @@ def over_steps(table: pd.DataFrame, value: str, series: str, order: Sequence[str
     import pandas as pd
 
     x = alt.X("step:Q", title="training step", scale=alt.Scale(type="symlog", nice=False),
-              axis=alt.Axis(format=",d", values=ticks(table["step"]), grid=False, labelOverlap=True))
-    most = 1.0 if full else min(1.0, max(0.01, 1.1 * max([float(table[value].max()), (reference or (0.0,))[0]])))
+              axis=alt.Axis(format=",d", values=ticks(table["step"]), grid=False,
+                            labelOverlap=True))
+    highest = max(float(table[value].max()), reference[0] if reference else 0.0)
+    most = 1.0 if full else min(1.0, max(0.01, 1.1 * highest))
     least = 0.0
     if near:
         least, most = float(table[value].min()), float(table[value].max())
@@ -178,7 +180,7 @@ def scatter(table: pd.DataFrame, label: str | None, texts: Sequence[str], axes: 
             marker={"color": table[label], "colorscale": "Cividis", "size": 8, "opacity": 0.85,
                     "colorbar": {"title": plotly(label), "thickness": 10, "outlinewidth": 0}})
     else:
-        values = table[label].astype(str)
+        values, colours = table[label].astype(str), len(theme.CATEGORIES)
         for number, value in enumerate(values.value_counts().index):
             rows = values == value
             name = plotly(value)
@@ -186,7 +188,7 @@ def scatter(table: pd.DataFrame, label: str | None, texts: Sequence[str], axes: 
                 x=table.x[rows], y=table.y[rows], name=name, meta=name,
                 text=[b for b, r in zip(boxes, rows) if r], customdata=table.index[rows],
                 marker={"color": theme.categories(number + 1)[-1], "size": 8, "opacity": 0.85,
-                        "symbol": theme.SYMBOLS[number // len(theme.CATEGORIES) % len(theme.SYMBOLS)]},
+                        "symbol": theme.SYMBOLS[number // colours % len(theme.SYMBOLS)]},
                 **common)
     figure.update_xaxes(title=axes[0], zeroline=False, showticklabels=False)
     figure.update_yaxes(title=axes[1], zeroline=False, showticklabels=False, scaleanchor="x")

@@ -27,13 +27,14 @@ class Panel:
 
 MAIN = (
     Panel("Masked-word accuracy", "mlm_accuracy", "eval_mlm_accuracy",
-          (("unigram_accuracy", "most frequent piece"), ("oracle_accuracy", "what the grammar allows")),
-          "%"),
+          (("unigram_accuracy", "most frequent piece"),
+           ("oracle_accuracy", "what the grammar allows")), "%"),
     Panel("Next-sentence accuracy", "nsp_accuracy", "eval_nsp_accuracy",
           (("nsp_chance", "chance"), ("nsp_oracle", "what the grammar allows")), "%"),
     Panel("Masked-word loss (nats)", "mlm_loss", "eval_mlm_loss",
           (("unigram_loss", "unigram"),)),
-    Panel("Next-sentence loss (nats)", "nsp_loss", "eval_nsp_loss", (("nsp_chance_loss", "chance"),)),
+    Panel("Next-sentence loss (nats)", "nsp_loss", "eval_nsp_loss",
+          (("nsp_chance_loss", "chance"),)),
 )
 OPTIMISER = (
     Panel("Learning rate", "learning_rate", format=".1e"),

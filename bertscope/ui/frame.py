@@ -13,8 +13,8 @@ from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 from bertscope.ui.theme import plotly_config
 
-#: Not a folder called *pages* beside app.py: Streamlit takes its files for an app of its older kind,
-#: and the first visit to a new server, if it is to any page but the first, then bypasses app.py.
+#: Not a folder called *pages* beside app.py: Streamlit takes its files for an app of its older
+#: kind, and the first visit to a new server, if to any page but the first, then bypasses app.py.
 PAGES = "bertscope/ui/pages"
 TRAIN_PAGE = f"{PAGES}/train.py"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
@@ -92,13 +92,13 @@ def _start_demo() -> None:
 
 def unknown(choice: Choice) -> None:
     """A name that is no run: deleted, mistyped, or on the hub; ends the page."""
-    st.warning(f"There is no run called {markdown(choice.name)}, and no such directory. It may have "
-               "been deleted. Choose another in the sidebar, or start one on the Train page.",
+    st.warning(f"There is no run called {markdown(choice.name)}, and no such directory. It may "
+               "have been deleted. Choose another in the sidebar, or start one on the Train page.",
                icon=":material/help:")
     with st.container(horizontal=True, vertical_alignment="center"):
         if _HUB_NAME.fullmatch(choice.name):
             st.button("Look for it on the Hugging Face hub", icon=":material/cloud_download:",
-                      help="Asks huggingface.co for a model of this name and downloads its weights.",
+                      help="Asks huggingface.co for a model of this name and downloads it.",
                       on_click=lambda: _allowed().add(choice.name))
         st.page_link(TRAIN_PAGE, label="Train", icon=":material/model_training:")
     st.stop()
@@ -126,7 +126,7 @@ def no_checkpoint(choice: Choice) -> None:
     st.stop()
 
 
-# -- experiments, sources, downloads ----------------------------------------------------------------
+# -- experiments, sources, downloads ----------------------------------------------------------
 
 
 def set_state(**values) -> None:

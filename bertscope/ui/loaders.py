@@ -73,7 +73,7 @@ def metrics(run) -> list[dict]:
     return _metrics(str(run.path), found.st_mtime, found.st_size)
 
 
-# -- answers at other checkpoints -------------------------------------------------------------------
+# -- answers at other checkpoints -------------------------------------------------------------
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
@@ -97,7 +97,7 @@ def p_next(path: str, stamp: float, a: str, b: str) -> float:
     return next_sentence(load(path), a, b).p_next
 
 
-# -- vectors of many texts --------------------------------------------------------------------------
+# -- vectors of many texts --------------------------------------------------------------------
 
 
 @st.cache_data(max_entries=8, show_spinner="Reading the corpus …")

@@ -97,7 +97,8 @@ def over_checkpoints(choice: Choice, data, asked):
     from bertscope.analysis.cache import list_cached
 
     folder, key = _place(choice, data, asked)
-    same = ("version", "data", "task", "max_train", "max_valid", "max_test", "seed", "pooling", "masked")
+    same = ("version", "data", "task", "max_train", "max_valid", "max_test", "seed",
+            "pooling", "masked")
     saved = {c.step for c in choice.run.checkpoints()}
     found = {k["step"]: table for k, table in list_cached(folder, "probe")
              if k.get("step") in saved and all(k.get(name) == key[name] for name in same)}

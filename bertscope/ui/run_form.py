@@ -162,11 +162,13 @@ def _field(knob: dict, value, key: str):
     """One setting as the widget that fits its type."""
     label, help_ = knob["name"].replace("_", " "), markdown(knob["help"])
     if "choices" in knob:
-        return st.selectbox(label, knob["choices"], knob["choices"].index(value), key=key, help=help_)
+        choices = knob["choices"]
+        return st.selectbox(label, choices, choices.index(value), key=key, help=help_)
     if knob["type"] is bool:
         return st.checkbox(label, value, key=key, help=help_)
     if knob["type"] is str:
-        return st.text_input(label, value or "", key=key, help=help_, max_chars=1000).strip() or None
+        typed = st.text_input(label, value or "", key=key, help=help_, max_chars=1000)
+        return typed.strip() or None
     step = {"format": "%g", "step": None} if knob["type"] is float else {"step": 1}
     return st.number_input(label, knob.get("min"), knob.get("max"), value, key=key, help=help_,
                            placeholder="none", **step)

@@ -40,7 +40,7 @@ def watch(run: Run, other: Run | None) -> None:
     _details(run)
 
 
-# -- how it stands, and what can be done ------------------------------------------------------------
+# -- how it stands, and what can be done ------------------------------------------------------
 
 
 def _head(name: str, was_active: bool) -> None:
@@ -206,10 +206,11 @@ def _numbers(run: Run) -> None:
                    delta=("+" if change > 0 else "") + form.format(change)
                    if len(lines) > 1 else None, width=190,
                    delta_color="inverse" if inverse else "normal",
-                   help=f"On held-out documents, at step {last['step']:,}; the change is since step {first['step']:,}.")
+                   help=f"On held-out documents, at step {last['step']:,}; the change is "
+                        f"since step {first['step']:,}.")
 
 
-# -- the curves -------------------------------------------------------------------------------------
+# -- the curves -------------------------------------------------------------------------------
 
 
 def _curves(name: str, other: str | None, axis: str, log: bool, zoom: bool) -> None:
@@ -252,7 +253,7 @@ def baselines_of(run: Run) -> dict:
     return {**known, "nsp_chance_loss": math.log(2)}
 
 
-# -- details ----------------------------------------------------------------------------------------
+# -- details ----------------------------------------------------------------------------------
 
 
 def _details(run: Run) -> None:

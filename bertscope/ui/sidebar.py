@@ -18,7 +18,7 @@ REFRESH_SECONDS = 2.0
 
 
 def render() -> None:
-    """Draw the sidebar and leave the choices where :func:`chosen` and :func:`compared` find them."""
+    """Draw the sidebar; :func:`chosen` and :func:`compared` then tell what it points at."""
     state = st.session_state
     for key in WIDGETS:  # Streamlit forgets a widget that one run of the script does not draw
         if key in state:
@@ -53,7 +53,7 @@ def choose(run: str) -> None:
     st.session_state.update(run=run, follow=True, _touched=True)
 
 
-# -- one picker: a run or a path, a step, follow ------------------------------------------------
+# -- one picker: a run or a path, a step, follow ----------------------------------------------
 
 
 def _pick(prefix: str, label: str, names: list[str]) -> Choice:
@@ -132,7 +132,7 @@ def _begin_comparing() -> None:
         state["vs_step"] = saved[0].step if saved else None
 
 
-# -- how the run stands -------------------------------------------------------------------------
+# -- how the run stands -----------------------------------------------------------------------
 
 
 def _status(name: str) -> None:
@@ -165,7 +165,7 @@ def _status_line(name: str, was_active: bool, seen: int) -> None:
         st.rerun()
 
 
-# -- the address ----------------------------------------------------------------------------------
+# -- the address ------------------------------------------------------------------------------
 
 
 def _read_address() -> None:

@@ -17,7 +17,8 @@ _CSS = """
 .grid canvas { display: block; cursor: pointer; outline: none; }
 .grid canvas:focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 3px; }
 .grid .tip { position: absolute; pointer-events: none; display: none; z-index: 5; max-width: 22rem;
-  padding: .3rem .5rem; font-size: .82rem; white-space: nowrap; background: var(--st-background-color);
+  padding: .3rem .5rem; font-size: .82rem; white-space: nowrap;
+  background: var(--st-background-color);
   border: 1px solid var(--st-border-color); border-radius: var(--st-base-radius);
   box-shadow: 0 2px 8px rgba(0,0,0,.18); }
 """
@@ -67,14 +68,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
     ctx.fillStyle = css(root, '--st-text-color');
     ctx.textAlign = 'center'; ctx.textBaseline = 'middle';
     for (let a = 0; a < A; a++) ctx.fillText(a + 1, gutter + a * (cell + gap) + cell / 2, top / 2);
-    for (let l = 0; l < L; l++) ctx.fillText(l + 1, gutter / 2 - 4, top + l * (cell + gap) + cell / 2);
+    for (let l = 0; l < L; l++) {
+      ctx.fillText(l + 1, gutter / 2 - 4, top + l * (cell + gap) + cell / 2);
+    }
     for (let m = 0; m < L * A; m++) {
       const x = gutter + (m % A) * (cell + gap), y = top + Math.floor(m / A) * (cell + gap);
       ctx.drawImage(maps[m], x, y, cell, cell);
       const here = m === chosen;
       ctx.strokeStyle = css(root, here ? '--st-primary-color' : '--st-border-color');
       ctx.lineWidth = here ? 3 : 1;
-      ctx.strokeRect(x - (here ? 1 : 0), y - (here ? 1 : 0), cell + (here ? 2 : 0), cell + (here ? 2 : 0));
+      const out = here ? 1 : 0;
+      ctx.strokeRect(x - out, y - out, cell + 2 * out, cell + 2 * out);
     }
   };
   const find = (event) => {
@@ -83,7 +87,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const a = Math.floor(x / (cell + gap)), l = Math.floor(y / (cell + gap));
     const column = Math.floor((x - a * (cell + gap)) / cell * T);
     const row = Math.floor((y - l * (cell + gap)) / cell * T);
-    if (a < 0 || l < 0 || a >= A || l >= L || row >= T || column >= T || row < 0 || column < 0) return null;
+    const inside = (i, n) => i >= 0 && i < n;
+    if (!inside(a, A) || !inside(l, L) || !inside(row, T) || !inside(column, T)) return null;
     return { l, a, row, column, x: event.clientX - box.left, y: event.clientY - box.top };
   };
   canvas.onmousemove = (event) => {
@@ -93,16 +98,22 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const v = weights[((at.l * A + at.a) * T + at.row) * T + at.column] / 255;
     const part = signed ? 2 * v - 1 : v;
     const value = signed ? Math.sign(part) * part * part : v * v;
-    tip.textContent = `head ${at.l + 1}-${at.a + 1}: ${tokens[at.row]} → ${tokens[at.column]}  ${value.toFixed(2)}`;
+    tip.textContent = `head ${at.l + 1}-${at.a + 1}: ${tokens[at.row]} → ${tokens[at.column]}  `
+      + value.toFixed(2);
     const left = Math.min(at.x + 14, root.clientWidth - tip.offsetWidth - 4);
     tip.style.left = Math.max(0, left) + 'px'; tip.style.top = (at.y + 16) + 'px';
   };
   canvas.onmouseleave = () => { tip.style.display = 'none'; };
-  canvas.onclick = (event) => { const at = find(event); if (at) setTriggerValue('head', at.l * A + at.a); };
+  canvas.onclick = (event) => {
+    const at = find(event);
+    if (at) setTriggerValue('head', at.l * A + at.a);
+  };
   canvas.onkeydown = (event) => {
     const move = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: A, ArrowUp: -A }[event.key];
     const next = chosen + move;
-    if (move && next >= 0 && next < L * A) { event.preventDefault(); setTriggerValue('head', next); }
+    if (!move || next < 0 || next >= L * A) return;
+    event.preventDefault();
+    setTriggerValue('head', next);
   };
   draw();
   const watcher = new ResizeObserver(draw); watcher.observe(root);
@@ -118,8 +129,8 @@ _grid = st.components.v2.component(
 
 def head_grid(weights, tokens: list[str], scale: list[list], chosen: int, key: str,
               on_change: Callable[[], None], signed: bool = False, largest: int = 170) -> None:
-    """Draw the maps; after a click ``on_change`` is called, and ``clicked(key)`` gives it the head's
-    number, layer · heads + head (both from 0).
+    """Draw the maps; after a click ``on_change`` is called, and ``clicked(key)`` gives it the
+    head's number, layer · heads + head (both from 0).
 
     Args:
         weights: float [L, A, T, T] in 0...1, or in -1...1 where ``signed``.
@@ -134,7 +145,8 @@ def head_grid(weights, tokens: list[str], scale: list[list], chosen: int, key: s
     header = json.dumps({"layers": weights.shape[0], "heads": weights.shape[1], "tokens": tokens,
                          "scale": scale, "signed": signed, "chosen": chosen,
                          "largest": largest}).encode()
-    _grid(key=key, data=struct.pack("<I", len(header)) + header + levels.tobytes(), on_head_change=on_change)
+    _grid(key=key, on_head_change=on_change,
+          data=struct.pack("<I", len(header)) + header + levels.tobytes())
 
 
 def clicked(key: str) -> int | None:

@@ -66,8 +66,8 @@ _bar = st.components.v2.component(
 
 def token_bar(tokens: Sequence[str], masked: Sequence[int], special: Sequence[int],
               fixed: Sequence[int], key: str, on_change: Callable[[], None]) -> None:
-    """Draw the pieces. After a click ``on_change`` is called; ``clicked(key)`` then gives it the new
-    places.
+    """Draw the pieces. After a click ``on_change`` is called, and ``clicked(key)`` gives it the
+    new places.
 
     Args:
         masked: places drawn as [MASK].

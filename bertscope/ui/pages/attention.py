@@ -9,19 +9,23 @@ from bertscope.ui.text import bounded, markdown
 
 VIEWS = ("All heads", "Head table", "bertviz head view", "bertviz model view")
 EXPLANATION = r"""
-Head $a$ of layer $l$ gives piece $i$ a distribution over all pieces $j$, and the head's output is the
-mean of the value vectors under it:
+Head $a$ of layer $l$ gives piece $i$ a distribution over all pieces $j$, and the head's output is
+the mean of the value vectors under it:
 
-$$\alpha_{ij} = \operatorname{softmax}_j\left(\frac{q_i \cdot k_j}{\sqrt{d}}\right)$$
+$$
+\alpha_{ij} = \operatorname{softmax}_j\left(\frac{q_i \cdot k_j}{\sqrt{d}}\right)
+$$
 
-A row is the piece that looks, a column the piece that is looked at; every row sums to 1. Heads are
-written layer-head, from 1 (*head 2-1*). The small maps are drawn by the square root of the weight, so
-that small weights can be seen; the tooltip has the weight itself. A weight says where a head *reads*,
-not how much that matters for the result (Jain and Wallace 2019; Kobayashi et al. 2020).
+A row is the piece that looks, a column the piece that is looked at; every row sums to 1. Heads
+are written layer-head, from 1 (*head 2-1*). The small maps are drawn by the square root of the
+weight, so that small weights can be seen; the tooltip has the weight itself. A weight says where
+a head *reads*, not how much that matters for the result (Jain and Wallace 2019; Kobayashi et al.
+2020).
 
-In the table: *entropy* of the rows in bits (0: each piece looks at one piece only), *distance* the
-mean $|i-j|$, then the mean weight on `[CLS]`, `[SEP]`, the previous, the same and the next piece.
-Means over the input's pieces, after Clark et al. 2019, *What does BERT look at?*, sections 3.1 to 3.3.
+In the table: *entropy* of the rows in bits (0: each piece looks at one piece only), *distance*
+the mean $|i-j|$, then the mean weight on `[CLS]`, `[SEP]`, the previous, the same and the next
+piece. Means over the input's pieces, after Clark et al. 2019, *What does BERT look at?*, sections
+3.1 to 3.3.
 
 Vaswani et al. 2017, section 3.2; bertviz: Vig 2019.
 """
@@ -90,7 +94,7 @@ def second(other, text, pair):
         return None
 
 
-# -- all heads, and one of them ---------------------------------------------------------------------
+# -- all heads, and one of them ---------------------------------------------------------------
 
 
 def show_grid(maps, theirs, chosen, other) -> None:
@@ -119,13 +123,13 @@ def show_grid(maps, theirs, chosen, other) -> None:
         one_and_all(maps.weights, maps, number, "main", head)
     else:
         most = strongest(number, maps, theirs)
-        for column, found, choice, key in zip(frame.beside(2, "heads"), (maps, theirs), (chosen, other),
-                                              ("main", "other")):
+        for column, found, choice, key in zip(frame.beside(2, "heads"), (maps, theirs),
+                                              (chosen, other), ("main", "other")):
             with column:
                 st.markdown(f"**{markdown(choice.label)}**")
                 stacked(found.weights, found, number, key, head, most)
-    st.caption("A row of maps is a layer, a column a head. Point at a map for its weights, click it "
-               "to enlarge it.")
+    st.caption("A row of maps is a layer, a column a head. Point at a map for its weights, click "
+               "it to enlarge it.")
     import pandas as pd
 
     l, a = divmod(number, count)
@@ -178,7 +182,7 @@ def one(weights, maps, number, key, head, signed, most=None) -> None:
     frame.figure(chart, f"head-{head}", f"head_{key}")
 
 
-# -- the table and bertviz ----------------------------------------------------------------------------
+# -- the table and bertviz --------------------------------------------------------------------
 
 
 def show_table(maps, chosen) -> None:

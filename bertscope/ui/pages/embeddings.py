@@ -10,17 +10,18 @@ CORPUS, OWN = "from the corpus", "texts of my own"
 HOW = {"[CLS]": "cls", "mean of pieces": "mean"}
 METHODS = {"PCA": "pca", "t-SNE": "tsne"}
 EXPLANATION = r"""
-Each text becomes one vector of the chosen layer: the state of `[CLS]`, or the mean of the states of
-its word pieces. Layer 0 is the embedding layer, where `[CLS]` is the same for every text.
+Each text becomes one vector of the chosen layer: the state of `[CLS]`, or the mean of the states
+of its word pieces. Layer 0 is the embedding layer, where `[CLS]` is the same for every text.
 
-*PCA* shows the two directions in which the vectors vary most; distances on the map are projections of
-real ones, and the axes say which share of the variance they hold. *t-SNE* keeps neighbourhoods, not
-distances: the size of a cluster and the space between clusters mean nothing. *Trustworthiness* says
-how far neighbours on the map are neighbours in all dimensions (1 = all of them).
+*PCA* shows the two directions in which the vectors vary most; distances on the map are
+projections of real ones, and the axes say which share of the variance they hold. *t-SNE* keeps
+neighbourhoods, not distances: the size of a cluster and the space between clusters mean nothing.
+*Trustworthiness* says how far neighbours on the map are neighbours in all dimensions (1 = all of
+them).
 
-`[CLS]` is trained by next-sentence prediction only; without it, or early on, its map is arbitrary.
-Neighbours are by cosine in all dimensions. In many models all cosines are high (anisotropy), so
-compare them with each other, not with 1.
+`[CLS]` is trained by next-sentence prediction only; without it, or early on, its map is
+arbitrary. Neighbours are by cosine in all dimensions. In many models all cosines are high
+(anisotropy), so compare them with each other, not with 1.
 
 Pearson 1901; van der Maaten and Hinton 2008; Venna and Kaski 2001; Ethayarajh 2019.
 """
@@ -62,8 +63,9 @@ def source(corpus: str | None):
                        icon=":material/folder_off:")
             return None
     left, right = st.columns([2, 1])
-    pasted = left.text_area("One text a line, or CSV with a column *text*", key="pasted", height=130,
-                            max_chars=200_000, placeholder="text,label\nthe cat sleeps,animal\n…")
+    pasted = left.text_area("One text a line, or CSV with a column *text*", key="pasted",
+                            height=130, max_chars=200_000,
+                            placeholder="text,label\nthe cat sleeps,animal\n…")
     file = right.file_uploader("or a file", ["txt", "csv"], key="texts_file",
                                max_upload_size=uploads.MAX_BYTES // 1_000_000)
     raw = uploads.decode(file.getvalue()) if file else pasted

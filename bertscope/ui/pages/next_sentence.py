@@ -7,16 +7,18 @@ from bertscope.ui import charts, frame, loaders, over_time, texts
 from bertscope.ui.text import bounded, markdown, shorten
 
 EXPLANATION = r"""
-The model reads `[CLS] A [SEP] B [SEP]`, the pieces of B marked as segment 1. From the last layer's
-`[CLS]` state the pooler and a linear layer make two numbers, for *B follows A* (label 0) and *B is
-from elsewhere* (label 1):
+The model reads `[CLS] A [SEP] B [SEP]`, the pieces of B marked as segment 1. From the last
+layer's `[CLS]` state the pooler and a linear layer make two numbers, for *B follows A* (label 0)
+and *B is from elsewhere* (label 1):
 
-$$P(\text{B follows A}) = \frac{e^{z_0}}{e^{z_0} + e^{z_1}},\qquad
-z = W \tanh(W_p h_{[CLS]} + b_p) + b$$
+$$
+P(\text{B follows A}) = \frac{e^{z_0}}{e^{z_0} + e^{z_1}},\qquad
+z = W \tanh(W_p h_{[CLS]} + b_p) + b
+$$
 
-In training half of the pairs are neighbours, so chance is one half. The head is often sure of itself
-where it should not be: it mostly learns whether two texts are about the same thing. Try two texts on
-one subject in the wrong order.
+In training half of the pairs are neighbours, so chance is one half. The head is often sure of
+itself where it should not be: it mostly learns whether two texts are about the same thing. Try
+two texts on one subject in the wrong order.
 
 Devlin et al. 2019, section 3.1 (task 2); what the task does and does not teach: Liu et al. 2019
 (RoBERTa), section 4.2; Lan et al. 2019 (ALBERT), section 4.6.

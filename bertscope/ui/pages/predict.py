@@ -7,11 +7,13 @@ from bertscope.ui.components.tokens import token_bar
 from bertscope.ui.text import bounded, markdown
 
 EXPLANATION = r"""
-The chosen pieces are replaced by `[MASK]`, all at once, and the MLM head gives a distribution over
-the whole vocabulary for each place $i$:
+The chosen pieces are replaced by `[MASK]`, all at once, and the MLM head gives a distribution
+over the whole vocabulary for each place $i$:
 
-$$p(w \mid \text{text}) = \operatorname{softmax}_w\big(E\,\operatorname{LN}(\operatorname{gelu}(W h_i
-+ b)) + c\big)$$
+$$
+p(w \mid \text{text}) = \operatorname{softmax}_w\big(E\,\operatorname{LN}(\operatorname{gelu}(
+W h_i + b)) + c\big)
+$$
 
 with the last layer's hidden state $h_i$ and the word embeddings $E$. *Rank* is the true piece's
 place among all pieces, *surprisal* $-\log_2 p(\text{true piece})$, *entropy*
@@ -139,7 +141,9 @@ def show_learning(chosen, other, encoded, masked, here) -> None:
             for step, found in answers for index, token in words.items()]
     if not rows:
         return
-    marks = [(chosen.checkpoint.step, "main")] + ([(other.checkpoint.step, "other")] if same else [])
+    marks = [(chosen.checkpoint.step, "main")]
+    if same:
+        marks.append((other.checkpoint.step, "other"))
     st.altair_chart(
         charts.over_steps(pd.DataFrame(rows), "probability", "piece", list(words.values()),
                           f"Probability at place {place.position} over the training", marks,

@@ -13,19 +13,19 @@ from bertscope.ui.text import markdown
 SOURCES = ("miniworld", "CoNLL-U on this machine", "upload")
 MORE_CHECKPOINTS = 7
 EXPLANATION = r"""
-Every word becomes the mean of its pieces' states in one layer, and multinomial logistic regression
-learns the gold label from it: on training sentences, with the strength of the penalty chosen on
-validation sentences, tested once on others. The parts share no document. Features are standardised.
-The bars are 95 % intervals from a bootstrap over test sentences.
+Every word becomes the mean of its pieces' states in one layer, and multinomial logistic
+regression learns the gold label from it: on training sentences, with the strength of the penalty
+chosen on validation sentences, tested once on others. The parts share no document. Features are
+standardised. The bars are 95 % intervals from a bootstrap over test sentences.
 
-Read a number only beside its baselines. *Majority*: always the most frequent label. *Most frequent
-label of each word*: no model at all, a dictionary. With the word hidden (masked when it is read) the
-states can only tell what the context says, and the dictionary has an unfair advantage. *Random weights*: the same architecture untrained,
-so what words and positions alone give away. What a probe finds is *in* the states; whether the model
-uses it is another question.
+Read a number only beside its baselines. *Majority*: always the most frequent label. *Most
+frequent label of each word*: no model at all, a dictionary. With the word hidden (masked when it
+is read) the states can only tell what the context says, and the dictionary has an unfair
+advantage. *Random weights*: the same architecture untrained, so what words and positions alone
+give away. What a probe finds is *in* the states; whether the model uses it is another question.
 
-Alain and Bengio 2016; Hewitt and Liang 2019 (the protocol); Belinkov 2022 (what probes do not show);
-layers and tasks: Tenney et al. 2019.
+Alain and Bengio 2016; Hewitt and Liang 2019 (the protocol); Belinkov 2022 (what probes do not
+show); layers and tasks: Tenney et al. 2019.
 """
 
 
@@ -155,8 +155,8 @@ def show(chosen, other, table, theirs, data) -> None:
                           st.session_state.get("whole_scale", False))
     frame.figure(chart, f"{chosen.stem}-probe-{first.task}", "probe_curve")
     st.toggle("Show from 0 to 100 %", key="whole_scale")
-    st.caption(f"{first.n_train:,} training, {first.n_valid:,} validation and {first.n_test:,} test "
-               f"words, {first.n_labels} labels. {markdown(data.note)}")
+    st.caption(f"{first.n_train:,} training, {first.n_valid:,} validation and {first.n_test:,} "
+               f"test words, {first.n_labels} labels. {markdown(data.note)}")
     parts = [table.assign(checkpoint=chosen.label)]
     if theirs is not None:
         parts.append(theirs.assign(checkpoint=other.label))
