@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
+
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from bertscope.errors import BertScopeError
 from bertscope.ui import sidebar
@@ -13,9 +15,7 @@ from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 from bertscope.ui.theme import plotly_config
 
-#: Not a folder called *pages* beside app.py: Streamlit takes its files for an app of its older
-#: kind, and the first visit to a new server, if to any page but the first, then bypasses app.py.
-PAGES = "bertscope/ui/pages"
+PAGES = "pages"
 TRAIN_PAGE = f"{PAGES}/train.py"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
@@ -23,6 +23,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 @contextmanager
 def page(title: str, question: str):
     """The title at once, then the body; what the user can mend becomes a sentence."""
+    _through_app()
     st.title(title, anchor=False)
     st.markdown(f":gray[{question}]")
     try:
@@ -30,6 +31,18 @@ def page(title: str, question: str):
     except BertScopeError as error:
         show_error(error)
         st.caption("Change the input, or choose another run or checkpoint in the sidebar.")
+
+
+def _through_app() -> None:
+    """Run app.py first, if it has not run yet.
+
+    Where a folder *pages* lies beside app.py, Streamlit takes it for an app of its older kind until
+    ``st.navigation`` has been called once: the first visit to a new server, if it is a link to
+    one of the pages, runs that page without app.py.
+    """
+    if not sidebar.is_drawn():
+        PagesManager.uses_pages_directory = False
+        st.rerun()
 
 
 def show_error(error: BertScopeError) -> None:
