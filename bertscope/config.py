@@ -144,7 +144,7 @@ def sized(name: str) -> dict[str, int]:
     return {**shape, "num_attention_heads": hidden // 64, "intermediate_size": 4 * hidden}
 
 
-#: What differs by corpus: found by trial on two CPU cores, see docs/training.md.
+#: What differs by corpus: found by trial on two CPU cores, see docs/results.md.
 CORPUS_DEFAULTS: dict[str, dict[str, object]] = {
     "miniworld": {"corpus.documents": 8000, "corpus.vocab_size": 1152, "objective.max_length": 64,
                   "model.intermediate_size": 256, "model.dropout": 0.0,
@@ -152,6 +152,10 @@ CORPUS_DEFAULTS: dict[str, dict[str, object]] = {
                   "training.learning_rate": 2e-3, "training.warmup": 0.03,
                   "training.batch_size": 32, "training.steps": 3600,
                   "training.evaluate_every": 250, "training.checkpoint_every": 250},
+    "sotu": {"objective.max_length": 48, "model.dropout": 0.0, "model.initializer_range": 0.05,
+             "model.positions": "sinusoidal", "training.learning_rate": 2e-3,
+             "training.warmup": 0.03, "training.steps": 8000, "training.evaluate_every": 500,
+             "training.checkpoint_every": 500},
 }
 
 
