@@ -6,6 +6,7 @@ import shutil
 import time
 
 import pytest
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 from bertscope.runs import list_runs, open_run
@@ -13,6 +14,18 @@ from bertscope.ui.frame import PAGES
 from conftest import REPOSITORY
 
 NAMES = ("train", "predict", "next_sentence", "attention", "embeddings", "probing")
+
+
+@pytest.fixture(autouse=True)
+def after_the_first_visit(monkeypatch):
+    """AppTest forgets at each run what a server knows after its first: that app.py navigates."""
+    begin = PagesManager.__init__
+
+    def init(self, *args, **options):
+        PagesManager.uses_pages_directory = False
+        begin(self, *args, **options)
+
+    monkeypatch.setattr(PagesManager, "__init__", init)
 
 
 def app(page="train", **address) -> AppTest:

@@ -40,7 +40,7 @@ def _through_app() -> None:
     ``st.navigation`` has been called once: the first visit to a new server, if it is a link to
     one of the pages, runs that page without app.py.
     """
-    if not sidebar.is_drawn():
+    if PagesManager.uses_pages_directory:
         PagesManager.uses_pages_directory = False
         st.rerun()
 

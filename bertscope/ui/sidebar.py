@@ -38,11 +38,6 @@ def render() -> None:
     _write_address(main, other)
 
 
-def is_drawn() -> bool:
-    """Whether this session has been through app.py."""
-    return "_main" in st.session_state
-
-
 def chosen() -> Choice:
     return st.session_state["_main"]
 
