@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from bertscope.errors import BertScopeError
-from bertscope.runs import Run
+from bertscope.runs import ACTIVE, Run
 
 
 def start(run: Run) -> None:
@@ -48,10 +48,10 @@ def stop(run: Run, now: bool = False) -> None:
 
     A killed run keeps its last saved state and can be resumed from it.
     """
-    if not run.alive():
+    if run.status()["state"] not in ACTIVE:
         return
-    run.ask_to_stop()
-    if now:
+    run.ask_to_stop()  # a process that is only starting reads it at its first step
+    if now and run.alive():
         process = run.status().get("pid")
         # The lock is held, so whoever wrote the status still lives under this number.
         if isinstance(process, int) and process > 1 and process != os.getpid():

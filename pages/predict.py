@@ -42,7 +42,8 @@ def main() -> None:
         st.info("Type a sentence above, or take one of the experiments.", icon=":material/edit:")
         return
     encoded = encode(model, text)
-    masked = masks.places(encoded)
+    about = next(((e.start, e.end) for e in examples if e.text == text), None)
+    masked = masks.places(encoded, about)
     special = [i for i, s in enumerate(encoded.special) if s]
     token_bar(encoded.tokens, masked, special, special + masks.typed(encoded), "pieces",
               on_change=lambda: masks.take_click("pieces", encoded.text))

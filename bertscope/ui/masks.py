@@ -10,8 +10,8 @@ PARAMETER = "mask"
 MAX_MASKS = 40
 
 
-def places(encoded) -> list[int]:
-    """The masked places of an encoded text.
+def places(encoded, about: tuple[int, int] | None = None) -> list[int]:
+    """The masked places of an encoded text; ``about`` is the word that it is an example for.
 
     They belong to one text: another text begins with its own [MASK] pieces, or with the word that
     its experiment is about, or with one piece masked, so that there is something to see. At the
@@ -27,7 +27,7 @@ def places(encoded) -> list[int]:
         chosen = kept[1]
     else:
         asked = _parse(st.query_params.get(PARAMETER, "")) if kept is None else []
-        chosen = asked or fixed or _default(encoded)
+        chosen = asked or fixed or (covering(encoded, *about) if about else _default(encoded))
     free = {i for i in range(len(pieces)) if not encoded.special[i]}
     chosen = sorted(free & (set(chosen) | set(fixed)))[:MAX_MASKS]
     state["_masks"] = (text, chosen)
