@@ -13,6 +13,7 @@ import argparse
 import statistics
 import tempfile
 import time
+from functools import partial
 
 import numpy as np
 import torch
@@ -73,7 +74,7 @@ def main() -> None:
           f"{len(full)} steps, {accelerator.device}, {torch.get_num_threads()} threads")
     for dropout in (0.1, 0.0):
         shape = ModelConfig(**sized(args.size), dropout=dropout)
-        model = lambda: build(shape, tokenizer, args.max_length, seed=0)  # noqa: E731
+        model = partial(build, shape, tokenizer, args.max_length, seed=0)
         ours, theirs = [], []
         for repetition in range(4):
             ours.append(tokens / train_ours(model(), full, accelerator))
