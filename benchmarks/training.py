@@ -10,10 +10,15 @@ turn three times; the ratio of the medians is printed, with and without dropout.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
 from functools import partial
+
+from bertscope.launch import TRAINER_THREADS
+
+os.environ.update(TRAINER_THREADS)  # for both, before torch is loaded
 
 import numpy as np
 import torch
@@ -68,7 +73,8 @@ def main() -> None:
     examples = Examples(text, np.arange(400), tokenizer, objective, seed=0)
     order = examples.order(0, args.batch_size)
     full = [examples.batch(0, indices) for indices in order]
-    full = [b for b in full if b.attention_mask is None][: args.steps]
+    full = [b for b in full if b.attention_mask is None
+            and b.input_ids.shape[1] == args.max_length][: args.steps]
     tokens = sum(b.tokens for b in full)
     print(f"{args.size}, {args.vocab_size} pieces, batch {args.batch_size} x {args.max_length}, "
           f"{len(full)} steps, {accelerator.device}, {torch.get_num_threads()} threads")

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from bertscope import config as settings
-from bertscope import runs
+from bertscope import launch, runs
 from bertscope.errors import BertScopeError
 
 SECTIONS = {
@@ -117,6 +117,8 @@ def run_config(changes: dict[str, object], size: str | None = None) -> settings.
 
 
 def _train(args) -> int:
+    for name, value in launch.TRAINER_THREADS.items():  # before torch is imported
+        os.environ.setdefault(name, value)
     changes = {k: v for k, v in vars(args).items() if "." in k}
     if args.resume:
         given = [k for k, v in changes.items() if v is not None]
@@ -128,8 +130,6 @@ def _train(args) -> int:
         run = _new_run(args, run_config(changes, args.size))
     print(f"Run {run.name} in {run.path}")
     if args.background:
-        from bertscope import launch
-
         launch.start(run)
         return 0
     from bertscope.training.loop import train
@@ -258,7 +258,6 @@ def _app(args) -> int:
 
 
 def _demo(args) -> int:
-    from bertscope import launch
 
     run = demo_run()
     if run.status()["state"] in ("stopped", "interrupted", "failed") or not run.checkpoints() \

@@ -150,7 +150,7 @@ CORPUS_DEFAULTS: dict[str, dict[str, object]] = {
                   "model.intermediate_size": 256, "model.dropout": 0.0,
                   "model.initializer_range": 0.05, "model.positions": "sinusoidal",
                   "training.learning_rate": 2e-3, "training.warmup": 0.03,
-                  "training.batch_size": 32, "training.steps": 3600,
+                  "training.batch_size": 32, "training.steps": 6000,
                   "training.evaluate_every": 250, "training.checkpoint_every": 250},
     "sotu": {"objective.max_length": 48, "model.dropout": 0.0, "model.initializer_range": 0.05,
              "model.positions": "sinusoidal", "training.learning_rate": 2e-3,

@@ -16,6 +16,12 @@ from pathlib import Path
 from bertscope.errors import BertScopeError
 from bertscope.runs import ACTIVE, Run
 
+#: How a trainer's threads wait for one another; OpenMP reads it when torch is loaded. Small layers
+#: are a few dozen microseconds' work: a thread that sleeps at once spends longer waking up than
+#: computing, one that spins for long takes its core from the app. This many turns are some ten
+#: microseconds. Whoever else computes beside a trainer (the app, a probe) only sleeps.
+TRAINER_THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "5000"}
+
 
 def start(run: Run) -> None:
     """Train ``run`` in a process of its own, from its last saved state if it has one.
@@ -30,8 +36,7 @@ def start(run: Run) -> None:
     environment = {
         **os.environ,
         "PYTHONUNBUFFERED": "1",
-        # Idle threads of two torch processes would otherwise spin against each other.
-        "OMP_WAIT_POLICY": "PASSIVE",
+        **TRAINER_THREADS,
         "PYTHONPATH": os.pathsep.join(
             [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
     }

@@ -6,7 +6,8 @@ import torch
 from transformers import AutoModelForPreTraining
 
 from bertscope.config import ModelConfig, ObjectiveConfig, TrainingConfig, sized
-from bertscope.models import PretrainingLoss, build
+from bertscope.models import PretrainingLoss, build, vocabulary_loss
+from bertscope.models.encoder import hidden_states_at
 from bertscope.objectives import Examples
 from bertscope.training.loop import batch_tensors
 from bertscope.training.optimizer import build_optimizer
@@ -66,8 +67,39 @@ def test_the_loss_and_its_gradient_equal_bert_for_pretraining(model):
         parameters = list(model.parameters())
         one, two = (torch.autograd.grad(loss, parameters) for loss in (ours, theirs.loss))
         assert max(float((a - b).abs().max()) for a, b in zip(one, two)) < 1e-5
-        chosen = theirs.prediction_logits.flatten(0, 1)[inputs["masked_index"]]
-        assert int(out.mlm_correct) == int((chosen.argmax(-1) == inputs["masked_labels"]).sum())
+        right = theirs.prediction_logits.argmax(-1) == hf_labels(batch)
+        assert int(out.mlm_correct) == int(right.sum())
+
+
+def test_the_last_layer_is_the_same_where_it_is_computed(model):
+    source = examples()
+    batch = source.batch(0, source.order(0, 16)[0])
+    inputs = batch_tensors(batch, "cpu")
+    places = torch.from_numpy(np.random.default_rng(0).integers(0, batch.input_ids.shape[1], (16, 5)))
+    names = ("input_ids", "token_type_ids", "attention_mask")
+    with torch.no_grad():
+        ours = hidden_states_at(model.bert, *(inputs[n] for n in names), places)
+        theirs = model.bert(**{n: inputs[n] for n in names}).last_hidden_state
+    theirs = theirs.gather(1, places[:, :, None].expand(-1, -1, theirs.shape[-1]))
+    assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [1, 300, 1 << 22])
+def test_the_vocabulary_loss_is_cross_entropy_in_blocks(monkeypatch, block):
+    monkeypatch.setitem(vocabulary_loss.BLOCK, "cpu", block)
+    torch.manual_seed(0)
+    inputs = [torch.randn(shape, requires_grad=True)
+              for shape in ((11, 6), (90, 6), (90,))]
+    labels = torch.randint(0, 90, (11,))
+    labels[[2, 7]] = -100
+    logits = torch.nn.functional.linear(*inputs)
+    expected = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+    loss, correct = vocabulary_loss.vocabulary_loss(*inputs, labels)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert int(correct) == int((logits.argmax(-1) == labels).sum())
+    for ours, theirs in zip(torch.autograd.grad(loss / 9, inputs),
+                            torch.autograd.grad(expected / 9, inputs)):
+        assert torch.allclose(ours, theirs, atol=1e-6)
 
 
 def test_a_saved_model_is_a_standard_directory(model, tmp_path):
@@ -116,7 +148,7 @@ def test_examples_are_a_pure_function_of_seed_epoch_and_index():
     for epoch in (0, 7, 3):  # whatever was asked for before
         two.batch(epoch, np.array([1, 2]))
     got = two.batch(3, indices)
-    for name in ("input_ids", "masked_index", "masked_labels", "source", "next_sentence_label"):
+    for name in ("input_ids", "masked_lm_positions", "masked_lm_labels", "source", "next_sentence_label"):
         assert (getattr(expected, name) == getattr(got, name)).all()
 
 

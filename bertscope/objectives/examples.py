@@ -21,18 +21,18 @@ POOL = 64
 
 @dataclass(frozen=True)
 class Batch:
-    """B examples of at most T pieces, M of them to be predicted. Integers are int64.
+    """B examples of at most T pieces, each with at most P to be predicted. Integers are int64.
 
-    ``masked_index`` [M] points into the flattened [B * T]: which rows of ``hidden_states`` the
-    head is computed for. ``attention_mask`` is None where no row is padded. ``source`` [B, T] is
-    each piece's place in the token store, -1 for special pieces.
+    ``masked_lm_positions`` and ``masked_lm_labels`` are [B, P] as in the original's records; a row
+    with fewer is filled up with place 0 and label -100. ``attention_mask`` is None where no row is
+    padded. ``source`` [B, T] is each piece's place in the token store, -1 for special pieces.
     """
 
     input_ids: np.ndarray
     token_type_ids: np.ndarray
     attention_mask: np.ndarray | None
-    masked_index: np.ndarray
-    masked_labels: np.ndarray
+    masked_lm_positions: np.ndarray
+    masked_lm_labels: np.ndarray
     next_sentence_label: np.ndarray
     source: np.ndarray
 
@@ -41,6 +41,22 @@ class Batch:
         """Pieces that are not padding."""
         mask = self.attention_mask
         return self.input_ids.size if mask is None else int(mask.sum())
+
+    @property
+    def masked(self) -> int:
+        """How many pieces are to be predicted, M."""
+        return int((self.masked_lm_labels >= 0).sum())
+
+    @property
+    def masked_index(self) -> np.ndarray:
+        """The places to be predicted in the flattened [B * T], int64 [M]."""
+        rows, columns = np.nonzero(self.masked_lm_labels >= 0)
+        return rows * self.input_ids.shape[1] + self.masked_lm_positions[rows, columns]
+
+    @property
+    def masked_labels(self) -> np.ndarray:
+        """What stood at ``masked_index``, int64 [M]."""
+        return self.masked_lm_labels[self.masked_lm_labels >= 0]
 
 
 class Examples:
@@ -102,7 +118,7 @@ class Examples:
         input_ids = np.full((rows, width), self.pad, dtype=np.int64)
         token_type_ids = np.zeros((rows, width), dtype=np.int64)
         source = np.full((rows, width), -1, dtype=np.int64)
-        masked_index, masked_labels = [], []
+        positions, labels = [], []
         for row, index in enumerate(indices):
             ids, segments, places = self.example(epoch, int(index))
             masked = self.masked(epoch, int(index), ids)
@@ -110,13 +126,12 @@ class Examples:
             input_ids[row, :length] = masked.input_ids
             token_type_ids[row, :length] = segments
             source[row, :length] = places
-            masked_index.append(masked.positions + row * width)
-            masked_labels.append(masked.labels)
+            positions.append(masked.positions)
+            labels.append(masked.labels)
         padded = bool((lengths < width).any())
         attention_mask = (np.arange(width) < lengths[:, None]).astype(np.int64) if padded else None
-        return Batch(input_ids, token_type_ids, attention_mask, np.concatenate(masked_index),
-                     np.concatenate(masked_labels),
-                     pairs.is_random[indices].astype(np.int64), source)
+        return Batch(input_ids, token_type_ids, attention_mask, _filled_up(positions, 0),
+                     _filled_up(labels, -100), pairs.is_random[indices].astype(np.int64), source)
 
     def example(self, epoch: int, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """One example before masking: ``input_ids``, ``token_type_ids`` and ``source``, each [T]."""
@@ -135,6 +150,14 @@ class Examples:
         return mask_row(ids, candidates, self.ordinary_ids, self.mask_id, self.objective.mask_rate,
                         self.objective.mask_share, self.objective.random_share,
                         generator(self.seed, self._copy(epoch), MASKS, index))
+
+
+def _filled_up(rows: list[np.ndarray], filler: int) -> np.ndarray:
+    """Rows of unequal length as int64 [rows, longest]."""
+    table = np.full((len(rows), max(map(len, rows))), filler, dtype=np.int64)
+    for line, row in zip(table, rows):
+        line[: len(row)] = row
+    return table
 
 
 #: Held-out examples do not depend on the run's seed, so that runs can be compared.

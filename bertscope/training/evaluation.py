@@ -25,7 +25,7 @@ def evaluate(loss_module, batches: Sequence[Batch], to_device, total=lambda sums
     for batch in batches:
         out = loss_module(**to_device(batch))
         values = (out.mlm_loss, out.mlm_correct, out.nsp_loss, out.nsp_correct)
-        sums += torch.tensor([*(float(v) for v in values), len(batch.masked_labels),
+        sums += torch.tensor([*(float(v) for v in values), batch.masked,
                               len(batch.next_sentence_label)], dtype=torch.float64)
     loss_module.train()
     mlm_loss, mlm_correct, nsp_loss, nsp_correct, masked, rows = total(sums).tolist()

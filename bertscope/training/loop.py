@@ -186,7 +186,7 @@ def update(accelerator: Accelerator, loss_module, optimizer, micro_batches: list
     processes: a mean of means would weigh short rows more.
     """
     masked, rows = total(torch.tensor(
-        [sum(len(b.masked_labels) for b in micro_batches),
+        [sum(b.masked for b in micro_batches),
          sum(len(b.next_sentence_label) for b in micro_batches)], dtype=torch.float64)).tolist()
     outputs = []
     for batch in micro_batches:
@@ -204,8 +204,8 @@ def update(accelerator: Accelerator, loss_module, optimizer, micro_batches: list
 
 def batch_tensors(batch: Batch, device) -> dict:
     """A batch as the keyword arguments of ``PretrainingLoss``, on the device."""
-    names = ("input_ids", "token_type_ids", "attention_mask", "masked_index", "masked_labels",
-             "next_sentence_label")
+    names = ("input_ids", "token_type_ids", "attention_mask", "masked_lm_positions",
+             "masked_lm_labels", "next_sentence_label")
     arrays = {name: getattr(batch, name) for name in names}
     return {name: None if array is None else torch.from_numpy(array).to(device, non_blocking=True)
             for name, array in arrays.items()}
@@ -282,8 +282,7 @@ class _Window:
         sums = torch.stack([out.mlm_loss.detach(), out.mlm_correct.float(),
                             out.nsp_loss.detach(), out.nsp_correct.float()]).double()
         self.sums = sums if self.sums is None else self.sums + sums
-        for i, n in enumerate((len(batch.masked_labels), len(batch.next_sentence_label),
-                               batch.tokens)):
+        for i, n in enumerate((batch.masked, len(batch.next_sentence_label), batch.tokens)):
             self.counts[i] += n
 
     @contextmanager
