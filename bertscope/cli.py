@@ -90,7 +90,10 @@ def _add_train(commands) -> None:
                         help="train in a process of its own and return at once")
     parser.add_argument("--size", choices=settings.SIZES,
                         help="the model's layers and width, after Turc et al. 2019")
-    parser.add_argument("--recipe", choices=("bert",), default="bert", help="what is trained")
+    parser.add_argument("--recipe", choices=settings.RECIPES, default="bert",
+                        help="what is trained (%(default)s)")
+    parser.add_argument("--from-step", type=int, metavar="STEP",
+                        help="with --resume: go back to this saved step first")
     for section, kind in SECTIONS.items():
         group = parser.add_argument_group(section)
         for knob in settings.knobs(kind):
@@ -108,11 +111,14 @@ def _add_knob(group, section: str, knob: dict) -> None:
     group.add_argument(flag, dest=key, default=None, help=text, **more)
 
 
-def run_config(changes: dict[str, object], size: str | None = None) -> settings.RunConfig:
-    """A configuration from what was asked for, over the corpus's own defaults."""
+def run_config(changes: dict[str, object], size: str | None = None, recipe: str = "bert",
+               ) -> settings.RunConfig:
+    """A configuration from what was asked for, over the recipe's and the corpus's own defaults."""
     asked = {k: v for k, v in changes.items() if v is not None}
     shape = {f"model.{k}": v for k, v in settings.sized(size).items()} if size else {}
-    defaults = settings.corpus_defaults(str(asked.get("corpus.source", "miniworld")))
+    if folder := asked.get("training.init_from"):
+        shape = settings.shape_of(str(folder))
+    defaults = settings.defaults(recipe, str(asked.get("corpus.source", "miniworld")))
     return settings.RunConfig().override({**defaults, **shape, **asked})
 
 
@@ -126,8 +132,10 @@ def _train(args) -> int:
             raise BertScopeError("--resume goes on with the run's own configuration; "
                                  "it takes no other setting.")
         run = runs.open_run(args.resume)
+        if args.from_step is not None:
+            run.go_back_to(args.from_step)
     else:
-        run = _new_run(args, run_config(changes, args.size))
+        run = _new_run(args, run_config(changes, args.size, args.recipe))
     print(f"Run {run.name} in {run.path}")
     if args.background:
         launch.start(run)
@@ -140,7 +148,8 @@ def _train(args) -> int:
 
 def _new_run(args, config: settings.RunConfig) -> runs.Run:
     """Create the run; under torchrun the first process does, the others wait for it."""
-    stem = args.name or f"{Path(config.corpus.source).name}-{args.size or 'tiny'}"
+    kind = "" if config.recipe == "bert" else f"{config.recipe}-"
+    stem = args.name or f"{Path(config.corpus.source).name}-{kind}{args.size or 'tiny'}"
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         name = args.name or runs.free_name(stem)
         return runs.create_run(name, config)
@@ -153,12 +162,13 @@ def _report(run: runs.Run) -> int:
     status = run.status()
     print(f"{status['state'].capitalize()} at step {status['step']} "
           f"after {status.get('seconds', 0):.0f} s.")
-    measured = [line for line in run.metrics() if "eval_mlm_accuracy" in line]
+    measured = [line for line in run.metrics() if "eval_loss" in line]
     if measured:
-        last = measured[-1]
-        print(f"Held out: MLM accuracy {last['eval_mlm_accuracy']:.3f}, "
-              f"perplexity {last['eval_mlm_perplexity']:.1f}, "
-              f"NSP accuracy {last['eval_nsp_accuracy']:.3f}.")
+        said = [f"{name.upper()} accuracy {measured[-1][f'eval_{name}_accuracy']:.3f}"
+                for name in run.config().objectives]
+        said += [f"perplexity {value:.1f}" for key, value in measured[-1].items()
+                 if key.endswith("_perplexity")]
+        print(f"Held out: {', '.join(said)}.")
     if status["state"] == "stopped":
         print(f"Go on with: bertscope train --resume {run.name}")
     return 0 if status["state"] in ("finished", "stopped") else 1

@@ -11,6 +11,7 @@ import json
 import types
 import typing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bertscope.errors import BertScopeError
 
@@ -18,6 +19,10 @@ from bertscope.errors import BertScopeError
 def _knob(default, help: str, **limits):
     """A field with its help line and limits (``min``, ``max``, ``choices``)."""
     return field(default=default, metadata={"help": help, **limits})
+
+
+#: How examples are cut out of documents.
+PAIRS = ("nsp", "sop", "full_sentences", "doc_sentences", "sentences")
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,11 @@ class ModelConfig:
     dropout: float = _knob(0.1, "dropout of hidden states and attention", min=0.0, max=0.9)
     initializer_range: float = _knob(0.02, "standard deviation of the initial weights",
                                      min=1e-4, max=1.0)
+    embedding_size: int | None = _knob(
+        None, "width of the word embeddings where they are factorised (albert, electra); 128 or "
+              "half the hidden size where not given", min=8, max=4096)
+    generator_size: float = _knob(0.25, "width of ELECTRA's generator, as a share of the model's",
+                                  min=0.05, max=1.0)
     positions: str = _knob("random", "initial position embeddings; sinusoidal ones learn what is "
                                      "near sooner", choices=("random", "sinusoidal"))
 
@@ -54,12 +64,21 @@ class ObjectiveConfig:
 
     max_length: int = _knob(128, "word pieces per example, special pieces included",
                             min=16, max=4096)
-    short_seq_prob: float = _knob(0.1, "share of documents cut into shorter examples",
+    pairs: str = _knob("nsp", "what an example is made of: a pair with a random (nsp) or a swapped "
+                              "(sop) half, or packed sentences across documents (full_sentences), "
+                              "within one (doc_sentences), one at a time (sentences)",
+                       choices=PAIRS)
+    short_seq_prob: float = _knob(0.1, "share of documents cut into shorter pairs",
                                   min=0.0, max=1.0)
     mask_rate: float = _knob(0.15, "share of the word pieces to predict", min=0.01, max=0.9)
     mask_share: float = _knob(0.8, "of these, the share shown as [MASK]", min=0.0, max=1.0)
     random_share: float = _knob(0.1, "of these, the share shown as a random piece",
                                 min=0.0, max=1.0)
+    mask_unit: str = _knob("piece", "what is chosen at a time: a word piece, a whole word, an ngram "
+                                    "of 1 to 3 words (ALBERT), a span of words (SpanBERT)",
+                           choices=("piece", "word", "ngram", "span"))
+    rtd_weight: float = _knob(50.0, "weight of ELECTRA's discriminator beside its generator",
+                              min=0.0, max=1000.0)
     masking: str = _knob("dynamic", "dynamic draws masks anew each epoch, static repeats ten copies",
                          choices=("dynamic", "static"))
 
@@ -75,9 +94,29 @@ class TrainingConfig:
     accumulation: int = _knob(1, "micro-batches added up into one update", min=1)
     learning_rate: float = _knob(1e-3, "peak learning rate", min=1e-7, max=1.0)
     warmup: float = _knob(0.1, "share of the training spent warming up", min=0.0, max=1.0)
+    warmup_steps: int | None = _knob(None, "updates spent warming up, instead of a share", min=0)
+    schedule: str = _knob("linear", "what the learning rate does after warming up",
+                          choices=("linear", "cosine", "constant", "inverse_sqrt"))
     weight_decay: float = _knob(0.01, "AdamW weight decay; none on biases and LayerNorm", min=0.0)
+    beta1: float = _knob(0.9, "AdamW's first beta", min=0.0, max=0.9999)
     beta2: float = _knob(0.999, "AdamW's second beta", min=0.5, max=0.99999)
     clip: float = _knob(1.0, "clip the global gradient norm at this", min=0.0)
+    label_smoothing: float = _knob(0.0, "share of each label given to all pieces alike",
+                                   min=0.0, max=0.9)
+    batch_tokens: int | None = _knob(
+        None, "word pieces per update on each process, instead of a number of examples", min=16)
+    short_length: int | None = _knob(
+        None, "train on examples of this length first, as the original did", min=16, max=4096)
+    short_share: float = _knob(0.9, "share of the training spent on the short examples",
+                               min=0.0, max=1.0)
+    patience: int | None = _knob(
+        None, "stop after so many held-out evaluations without a lower loss", min=1)
+    init_from: str | None = _knob(
+        None, "begin with the weights and the vocabulary of this checkpoint (domain adaptation)")
+    gradient_checkpointing: bool = _knob(
+        False, "compute activations again in the backward pass, to save memory")
+    compile: bool = _knob(False, "compile the model with torch.compile; needs a C++ compiler")
+    tensorboard: bool = _knob(False, "write metrics as TensorBoard event files too")
     precision: str = _knob("auto", "auto takes bf16 where the device has it",
                            choices=("auto", "fp32", "bf16", "fp16"))
     seed: int = _knob(0, "seed of weights, pairs, masks and dropout", min=0, max=2**31 - 1)
@@ -88,11 +127,31 @@ class TrainingConfig:
     threads: int = _knob(0, "CPU threads; 0 leaves it to PyTorch", min=0, max=1024)
 
 
+#: What a recipe changes: its paper's examples, masks and optimiser, where the user leaves them open.
+RECIPES: dict[str, dict[str, object]] = {
+    # Devlin et al. 2019
+    "bert": {"objective.pairs": "nsp"},
+    # Liu et al. 2019, section 4 and table 9
+    "roberta": {"objective.pairs": "full_sentences", "training.beta2": 0.98},
+    # Lan et al. 2019, sections 3.1 and 4.1; no dropout from version 2 on
+    "albert": {"objective.pairs": "sop", "objective.mask_unit": "ngram", "model.dropout": 0.0},
+    # Clark et al. 2020, section 3.2 and the code: 85 % [MASK], the rest unchanged
+    "electra": {"objective.pairs": "full_sentences", "objective.mask_share": 0.85,
+                "objective.random_share": 0.0},
+    # He et al. 2020, section 3, without the enhanced mask decoder of section 4
+    "deberta": {"objective.pairs": "full_sentences"},
+    # BERT's layers, left to right, for contrast
+    "causal": {"objective.pairs": "full_sentences"},
+}
+#: Recipes whose models have a head for pairs, and for which.
+PAIR_HEADS = {"bert": ("nsp", "sop"), "albert": ("sop",)}
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """Everything that decides a run's result."""
 
-    recipe: str = _knob("bert", "what is trained", choices=("bert",))
+    recipe: str = _knob("bert", "what is trained", choices=tuple(RECIPES))
     corpus: CorpusConfig = field(default_factory=CorpusConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
@@ -100,6 +159,16 @@ class RunConfig:
 
     def to_dict(self) -> dict:
         return dataclasses.asdict(self)
+
+    @property
+    def objectives(self) -> dict[str, float]:
+        """What is trained and how much each weighs: ``mlm``, ``nsp``, ``sop``, ``rtd``, ``clm``."""
+        if self.recipe == "causal":
+            return {"clm": 1.0}
+        if self.recipe == "electra":
+            return {"mlm": 1.0, "rtd": self.objective.rtd_weight}
+        pairs = self.objective.pairs
+        return {"mlm": 1.0, pairs: 1.0} if pairs in ("nsp", "sop") else {"mlm": 1.0}
 
     @classmethod
     def from_dict(cls, values: dict) -> RunConfig:
@@ -144,12 +213,32 @@ def sized(name: str) -> dict[str, int]:
     return {**shape, "num_attention_heads": hidden // 64, "intermediate_size": 4 * hidden}
 
 
+def shape_of(folder: str) -> dict[str, object]:
+    """Overrides of ``model`` and ``objective`` that fit the weights of a checkpoint folder.
+
+    Raises:
+        BertScopeError: there is no ``config.json`` in it, or it cannot be read.
+    """
+    try:
+        record = json.loads((Path(folder) / "config.json").read_text("utf-8"))
+        names = [f.name for f in dataclasses.fields(ModelConfig) if f.name in record]
+        shape = {f"model.{name}": record[name] for name in names}
+        places = record["max_position_embeddings"]
+        if record["model_type"] == "roberta":
+            places -= record["pad_token_id"] + 1
+        return {**shape, "model.dropout": record["hidden_dropout_prob"],
+                "objective.max_length": places}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BertScopeError(f"training.init_from must be the folder of a checkpoint with a "
+                             f"config.json of a BERT-like model, not {folder!r}.") from None
+
+
 #: What differs by corpus: found by trial on two CPU cores, see docs/results.md.
 CORPUS_DEFAULTS: dict[str, dict[str, object]] = {
     "miniworld": {"corpus.documents": 8000, "corpus.vocab_size": 1152, "objective.max_length": 64,
                   "model.intermediate_size": 256, "model.dropout": 0.0,
                   "model.initializer_range": 0.05, "model.positions": "sinusoidal",
-                  "training.learning_rate": 2e-3, "training.warmup": 0.03,
+                  "training.learning_rate": 3e-3, "training.warmup": 0.03,
                   "training.batch_size": 32, "training.steps": 6000,
                   "training.evaluate_every": 250, "training.checkpoint_every": 250},
     "sotu": {"objective.max_length": 48, "model.dropout": 0.0, "model.initializer_range": 0.05,
@@ -159,9 +248,15 @@ CORPUS_DEFAULTS: dict[str, dict[str, object]] = {
 }
 
 
-def corpus_defaults(source: str) -> dict[str, object]:
-    """Overrides that suit a corpus, for settings the user leaves open."""
-    return dict(CORPUS_DEFAULTS.get(source, {}))
+def defaults(recipe: str, source: str) -> dict[str, object]:
+    """Overrides that suit a recipe and a corpus, for settings the user leaves open.
+
+    Raises:
+        BertScopeError: there is no such recipe.
+    """
+    if recipe not in RECIPES:
+        raise BertScopeError(f"recipe must be one of {', '.join(RECIPES)}, not {recipe!r}.")
+    return {"recipe": recipe, **RECIPES[recipe], **CORPUS_DEFAULTS.get(source, {})}
 
 
 def knobs(section: type) -> list[dict]:
@@ -232,3 +327,22 @@ def _check_together(made) -> None:
             f"model.num_attention_heads ({made.num_attention_heads}).")
     if isinstance(made, ObjectiveConfig) and made.mask_share + made.random_share > 1 + 1e-9:
         raise BertScopeError("objective.mask_share and objective.random_share add up to more than 1.")
+    if isinstance(made, RunConfig):
+        _check_recipe(made)
+
+
+def _check_recipe(made: RunConfig) -> None:
+    heads = PAIR_HEADS.get(made.recipe, ())
+    pairs = made.objective.pairs
+    if pairs in ("nsp", "sop") and pairs not in heads:
+        others = [scheme for scheme in PAIRS if scheme not in ("nsp", "sop") or scheme in heads]
+        raise BertScopeError(f"Recipe {made.recipe} has no head for objective.pairs {pairs}; "
+                             f"choose from {', '.join(others)}.")
+    training, short = made.training, made.training.short_length
+    if training.max_minutes is not None and (short or training.warmup_steps is not None
+                                             or training.schedule == "inverse_sqrt"):
+        raise BertScopeError("training.max_minutes goes by the clock: short_length, warmup_steps and "
+                             "the schedule inverse_sqrt count steps and cannot go with it.")
+    if short is not None and short >= made.objective.max_length:
+        raise BertScopeError(f"training.short_length ({short}) must be less than "
+                             f"objective.max_length ({made.objective.max_length}).")

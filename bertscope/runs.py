@@ -5,12 +5,14 @@ This is the only module that knows the layout::
     runs/<name>/
       config.json                 the configuration, library versions, corpus fingerprint
       status.json                 state, step, total, heartbeat, message; replaced atomically
-      metrics.jsonl               one line per logged step; readers tolerate a torn last line
+      metrics.jsonl               one line per logged step: what was learnt, the same whenever the
+                                  configuration is; readers tolerate a torn last line
+      clock.jsonl                 the seconds and tokens per second of those steps
       log.txt                     what the training process printed
       lock                        held by the training process for life (fcntl.lockf)
       STOP                        its presence asks the training process to stop
       checkpoints/step-00000400/  a standard Hugging Face directory
-      state/step-00000400/        what resuming needs
+      state/step-00000400/        what resuming needs, for the last two of them
       analysis/                   cached results (Parquet)
 
 Neither torch nor transformers is imported here, so a page that only lists runs paints at once.
@@ -19,6 +21,7 @@ Neither torch nor transformers is imported here, so a page that only lists runs 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -33,6 +36,7 @@ from bertscope.errors import BertScopeError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 STEP = re.compile(r"step-(\d{8})")
+SEAL = "checksums.json"
 #: States a training process writes; ``interrupted`` is what a reader infers from a free lock.
 ACTIVE = ("preparing", "training", "stopping")
 ENDED = ("finished", "stopped", "failed", "interrupted")
@@ -217,9 +221,18 @@ class Run:
         return sorted((Checkpoint(int(m[1]), p) for m, p in found if m), key=lambda c: c.step)
 
     def metrics(self) -> list[dict]:
-        """The logged lines. A torn last line, or a line of another hand, is passed over."""
+        """The logged lines with their times. A torn or foreign line is passed over."""
+        clock = {(line["step"], line.get("of")): line for line in self._lines("clock.jsonl")}
+        lines = []
+        for line in self._lines("metrics.jsonl"):
+            of = "evaluation" if "eval_loss" in line else None
+            times = clock.get((line["step"], of), {})
+            lines.append({**{k: v for k, v in times.items() if k != "of"}, **line})
+        return lines
+
+    def _lines(self, name: str) -> list[dict]:
         try:
-            raw = (self.path / "metrics.jsonl").read_bytes()
+            raw = (self.path / name).read_bytes()
         except OSError:
             return []
         lines = []
@@ -280,16 +293,22 @@ class Run:
         record = {**self._read_status(), **values, "pid": os.getpid(), "heartbeat": time.time()}
         write_atomically(self.path / "status.json", json.dumps(record))
 
-    def append_metrics(self, record: dict) -> None:
-        """One line, in one write."""
-        line = json.dumps(record) + "\n"
-        with open(self.path / "metrics.jsonl", "ab") as handle:
-            handle.write(line.encode())
+    def append_metrics(self, record: dict, **clock: float) -> None:
+        """One line, in one write; what the clock says goes to a file of its own."""
+        if clock:
+            of = {"of": "evaluation"} if "eval_loss" in record else {}
+            self._append("clock.jsonl", {"step": record["step"], **of, **clock})
+        self._append("metrics.jsonl", record)
+
+    def _append(self, name: str, record: dict) -> None:
+        with open(self.path / name, "ab") as handle:
+            handle.write((json.dumps(record) + "\n").encode())
 
     def truncate_metrics(self, step: int) -> None:
         """Forget lines after ``step``: a resumed run writes them again."""
-        kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
-        write_atomically(self.path / "metrics.jsonl", "".join(kept))
+        for name in ("metrics.jsonl", "clock.jsonl"):
+            kept = [json.dumps(line) + "\n" for line in self._lines(name) if line["step"] <= step]
+            write_atomically(self.path / name, "".join(kept))
 
     def ask_to_stop(self) -> None:
         (self.path / "STOP").touch()
@@ -308,21 +327,38 @@ class Run:
 
     @contextmanager
     def new_state(self, step: int):
-        """As :meth:`new_checkpoint` for the resuming state; the one before it is removed after."""
-        target = self.state_path / f"step-{step:08d}"
-        with published(target) as scratch:
+        """As :meth:`new_checkpoint` for the resuming state; all but the last two are removed."""
+        with published(self.state_path / f"step-{step:08d}") as scratch:
             yield scratch
-        for other in self.state_path.iterdir():
-            if other != target and STEP.fullmatch(other.name):
-                shutil.rmtree(other, ignore_errors=True)
+        for old in self.states()[:-2]:
+            shutil.rmtree(old.path, ignore_errors=True)
 
-    def latest_state(self) -> Checkpoint | None:
+    def states(self) -> list[Checkpoint]:
+        """What the run can be resumed from, in the order of the steps."""
         try:
             found = [(STEP.fullmatch(p.name), p) for p in self.state_path.iterdir()]
         except OSError:
-            return None
-        states = [Checkpoint(int(m[1]), p) for m, p in found if m]
-        return max(states, key=lambda s: s.step, default=None)
+            return []
+        return sorted((Checkpoint(int(m[1]), p) for m, p in found if m), key=lambda s: s.step)
+
+    def latest_state(self) -> Checkpoint | None:
+        return next(reversed(self.states()), None)
+
+    def go_back_to(self, step: int) -> None:
+        """Forget the states after ``step``, so that resuming goes on from there.
+
+        Raises:
+            BertScopeError: there is no state of that step, or the run is being trained.
+        """
+        if self.alive():
+            raise BertScopeError(f"Run {self.name!r} is being trained; stop it first.")
+        steps = [state.step for state in self.states()]
+        if step not in steps:
+            raise BertScopeError(f"Run {self.name!r} can be resumed from step "
+                                 f"{' or '.join(map(str, steps)) or '0'} only, not from {step}.")
+        for state in self.states():
+            if state.step > step:
+                shutil.rmtree(state.path)
 
     def delete(self) -> None:
         """Remove the whole directory.
@@ -333,6 +369,36 @@ class Run:
         if self.alive():
             raise BertScopeError(f"Run {self.name!r} is being trained; stop it first.")
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def seal(folder: Path) -> None:
+    """Write down each file's SHA-256, so that damage is found."""
+    digests = {str(path.relative_to(folder)): _sha256(path)
+               for path in sorted(folder.rglob("*")) if path.is_file()}
+    (folder / SEAL).write_text(json.dumps(digests, indent=0), "utf-8")
+
+
+def damage(folder: Path) -> str | None:
+    """The first file of a sealed folder that is missing or changed; None where all is well.
+
+    A folder of another program has no seal, and nothing is known of it.
+    """
+    try:
+        digests = json.loads((folder / SEAL).read_text("utf-8"))
+    except OSError:
+        return None
+    except ValueError:
+        return SEAL
+    for name, digest in digests.items():
+        path = folder / name
+        if not path.is_file() or _sha256(path) != digest:
+            return name
+    return None
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 @contextmanager

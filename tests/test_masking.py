@@ -11,9 +11,9 @@ ORDINARY = np.arange(5, V)
 def draw(rng, length=128, **shares):
     ids = rng.integers(5, V, length)
     ids[0], ids[length // 2], ids[-1] = CLS, SEP, SEP
-    candidates = np.flatnonzero(ids >= 5)
+    words = np.where(ids >= 5, np.arange(length), -1)
     options = {"rate": 0.15, "mask_share": 0.8, "random_share": 0.1, **shares}
-    return ids, mask_row(ids, candidates, ORDINARY, MASK_ID, rng=rng, **options)
+    return ids, mask_row(ids, words, ORDINARY, MASK_ID, rng=rng, **options)
 
 
 def test_the_papers_shares_over_a_hundred_thousand_pieces():
@@ -74,6 +74,6 @@ def test_every_place_is_equally_likely():
 
 def test_a_row_without_candidates_gives_nothing_to_predict():
     ids = np.array([CLS, SEP, SEP])
-    m = mask_row(ids, np.array([], int), ORDINARY, MASK_ID, 0.15, 0.8, 0.1,
+    m = mask_row(ids, np.full(3, -1), ORDINARY, MASK_ID, 0.15, 0.8, 0.1,
                  np.random.default_rng(0))
     assert len(m.positions) == 0 and (m.input_ids == ids).all()

@@ -5,8 +5,9 @@ import pytest
 import torch
 from transformers import AutoModelForPreTraining
 
-from bertscope.config import ModelConfig, ObjectiveConfig, TrainingConfig, sized
-from bertscope.models import PretrainingLoss, build, vocabulary_loss
+from bertscope.config import ModelConfig, ObjectiveConfig, RunConfig, TrainingConfig, sized
+from bertscope.models import MaskedLoss, vocabulary_loss
+from bertscope.models import build as build_run
 from bertscope.models.encoder import hidden_states_at
 from bertscope.objectives import Examples
 from bertscope.training.loop import batch_tensors
@@ -37,6 +38,11 @@ SHAPE = ModelConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
                     intermediate_size=64, dropout=0.0)
 
 
+def build(shape, tokenizer, max_length, seed):
+    return build_run(RunConfig(model=shape, objective=ObjectiveConfig(max_length=max_length),
+                               training=TrainingConfig(seed=seed)), tokenizer)
+
+
 def examples(**objective):
     return Examples(Text, np.arange(50), Vocabulary(), ObjectiveConfig(max_length=48, **objective),
                     seed=3)
@@ -58,17 +64,17 @@ def test_the_loss_and_its_gradient_equal_bert_for_pretraining(model):
     for number in range(4):
         batch = source.batch(0, source.order(0, 16)[number])
         inputs = batch_tensors(batch, "cpu")
-        out = PretrainingLoss(model).eval()(**inputs)
-        ours = out.mlm_loss / len(batch.masked_labels) + out.nsp_loss / 16
+        out = MaskedLoss(model).eval()(**inputs)
+        ours = out["mlm"].loss / batch.masked + out["nsp"].loss / 16
         theirs = model(input_ids=inputs["input_ids"], token_type_ids=inputs["token_type_ids"],
                        attention_mask=inputs["attention_mask"], labels=hf_labels(batch),
-                       next_sentence_label=inputs["next_sentence_label"])
+                       next_sentence_label=inputs["pair_label"])
         assert abs(ours.item() - theirs.loss.item()) < 1e-5
         parameters = list(model.parameters())
         one, two = (torch.autograd.grad(loss, parameters) for loss in (ours, theirs.loss))
         assert max(float((a - b).abs().max()) for a, b in zip(one, two)) < 1e-5
         right = theirs.prediction_logits.argmax(-1) == hf_labels(batch)
-        assert int(out.mlm_correct) == int(right.sum())
+        assert int(out["mlm"].correct) == int(right.sum())
 
 
 def test_the_last_layer_is_the_same_where_it_is_computed(model):
@@ -148,7 +154,7 @@ def test_examples_are_a_pure_function_of_seed_epoch_and_index():
     for epoch in (0, 7, 3):  # whatever was asked for before
         two.batch(epoch, np.array([1, 2]))
     got = two.batch(3, indices)
-    for name in ("input_ids", "masked_lm_positions", "masked_lm_labels", "source", "next_sentence_label"):
+    for name in ("input_ids", "masked_lm_positions", "masked_lm_labels", "source", "pair_label"):
         assert (getattr(expected, name) == getattr(got, name)).all()
 
 
@@ -187,9 +193,20 @@ def test_random_pieces_are_ordinary_ones():
 
 def test_an_epoch_uses_every_example_once():
     source = examples()
-    order = source.order(4, 16)
+    order = np.concatenate(source.order(4, 16))
     count = len(source.plan(4))
     assert len(np.unique(order)) == order.size == count // 16 * 16
+
+
+def test_batches_by_tokens_are_full_and_use_every_example_once():
+    source = examples(pairs="doc_sentences")
+    lengths = source.plan(0).lengths
+    order = source.order(0, 16, batch_tokens=400, parts=2)
+    used = np.concatenate(order)
+    assert len(np.unique(used)) == len(used) > 0.9 * len(lengths)
+    for rows in order:
+        assert len(rows) % 2 == 0 and len(rows) * lengths[rows].max() <= 800
+    assert np.median([len(rows) * lengths[rows].max() for rows in order]) > 700
 
 
 def test_weight_decay_spares_biases_and_layer_norm(model):
@@ -204,10 +221,29 @@ def test_weight_decay_spares_biases_and_layer_norm(model):
 
 
 def test_learning_rate_rises_to_its_peak_and_falls_to_zero():
-    rates = [learning_rate(step / 100, 2.0, 0.1) for step in range(101)]
+    def rate(progress, **changes):
+        return learning_rate(progress, TrainingConfig(
+            **{"learning_rate": 2.0, "warmup": 0.1, "steps": 100, **changes}))
+
+    rates = [rate(step / 100) for step in range(101)]
     assert rates[0] == 0.0 and rates[10] == 2.0 and rates[100] == 0.0
     assert np.allclose(np.diff(rates[:11]), 0.2) and np.allclose(np.diff(rates[10:]), -2 / 90)
-    assert learning_rate(0.0, 1.0, 0.0) == 1.0 and learning_rate(2.0, 1.0, 0.1) == 0.0
+    assert rate(0.0, warmup=0.0) == 2.0 and rate(2.0) == 0.0
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant", "inverse_sqrt"])
+def test_schedules_equal_transformers_own(schedule):
+    from transformers import get_scheduler
+
+    training = TrainingConfig(learning_rate=2.0, warmup_steps=10, steps=100, schedule=schedule)
+    name = "constant_with_warmup" if schedule == "constant" else schedule
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=2.0)
+    theirs = get_scheduler(name, optimizer, num_warmup_steps=10, num_training_steps=100)
+    for step in range(100):
+        assert learning_rate(step / 100, training) == pytest.approx(
+            theirs.get_last_lr()[0], rel=1e-6, abs=1e-9), step
+        optimizer.step()
+        theirs.step()
 
 
 def test_checkpoints_are_dense_early_and_sparse_late():

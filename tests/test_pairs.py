@@ -50,7 +50,7 @@ def test_half_of_the_pairs_are_random_and_lengths_fit():
     sentences, documents = random_layout(np.random.default_rng(2), 2000)
     pairs = plan(sentences, documents)
     assert pairs.lengths.sum() > 100_000
-    share = pairs.is_random.mean()
+    share = pairs.label.mean()
     assert abs(share - 0.5) < 3 * 0.5 / np.sqrt(len(pairs))
     assert (pairs.lengths <= 64).all()
     assert (pairs.a_end > pairs.a_start).all() and (pairs.b_end > pairs.b_start).all()
@@ -63,12 +63,12 @@ def document_of(piece, sentences, documents):
 def test_true_pairs_are_neighbours_and_random_ones_are_from_another_document():
     sentences, documents = random_layout(np.random.default_rng(3))
     pairs = plan(sentences, documents, max_length=10_000, short=0.0)  # nothing is truncated
-    true = ~pairs.is_random
+    true = pairs.label == 0
     assert (pairs.a_end[true] == pairs.b_start[true]).all()
     home = document_of(pairs.a_start, sentences, documents)
     other = document_of(pairs.b_start, sentences, documents)
     assert (home[true] == other[true]).all()
-    assert (home[pairs.is_random] != other[pairs.is_random]).all()
+    assert (home[pairs.label == 1] != other[pairs.label == 1]).all()
     assert (home == document_of(pairs.a_end - 1, sentences, documents)).all()
     assert (other == document_of(pairs.b_end - 1, sentences, documents)).all()
 
@@ -79,7 +79,7 @@ def test_unused_sentences_are_put_back():
     pairs = plan(sentences, documents, max_length=40, short=0.0)
     wide = plan(sentences, documents, max_length=100_000, short=0.0)
     spans = sorted([(s, e) for s, e in zip(wide.a_start, wide.a_end)]
-                   + [(s, e) for s, e, r in zip(wide.b_start, wide.b_end, wide.is_random) if not r])
+                   + [(s, e) for s, e, r in zip(wide.b_start, wide.b_end, wide.label) if not r])
     covered = np.zeros(sentences[-1], int)
     for start, end in spans:
         covered[start:end] += 1

@@ -1,6 +1,7 @@
-"""Recipe and shape -> a stock transformers model, and heads that compute only what the loss needs."""
+"""Recipe and shape -> a stock transformers model, and losses that compute only what they need."""
 
-from bertscope.models.build import build
-from bertscope.models.heads import PretrainingLoss, PretrainingOutput
+from bertscope.models.build import Electra, build, parts
+from bertscope.models.heads import MaskedLoss, Measured, NextTokenLoss, ReplacedTokenLoss, build_loss
 
-__all__ = ["PretrainingLoss", "PretrainingOutput", "build"]
+__all__ = ["Electra", "MaskedLoss", "Measured", "NextTokenLoss", "ReplacedTokenLoss", "build",
+           "build_loss", "parts"]

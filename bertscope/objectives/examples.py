@@ -11,7 +11,9 @@ import numpy as np
 from bertscope.config import ObjectiveConfig
 from bertscope.objectives.keys import MASKS, ORDER, PLAN, generator
 from bertscope.objectives.masking import MaskedRow, mask_row
-from bertscope.objectives.pairs import Pairs, plan_pairs
+from bertscope.objectives.packing import plan_packed
+from bertscope.objectives.pairs import plan_pairs
+from bertscope.objectives.plan import Plan
 
 #: The original makes ten masked copies of its data (``dupe_factor``): that is static masking.
 STATIC_COPIES = 10
@@ -25,7 +27,9 @@ class Batch:
 
     ``masked_lm_positions`` and ``masked_lm_labels`` are [B, P] as in the original's records; a row
     with fewer is filled up with place 0 and label -100. ``attention_mask`` is None where no row is
-    padded. ``source`` [B, T] is each piece's place in the token store, -1 for special pieces.
+    padded. ``pair_label`` [B] is the answer of the pair objective (1 = random or swapped), None
+    where examples are no pairs. ``source`` [B, T] is each piece's place in the token store, -1 for
+    special pieces.
     """
 
     input_ids: np.ndarray
@@ -33,7 +37,7 @@ class Batch:
     attention_mask: np.ndarray | None
     masked_lm_positions: np.ndarray
     masked_lm_labels: np.ndarray
-    next_sentence_label: np.ndarray
+    pair_label: np.ndarray | None
     source: np.ndarray
 
     @property
@@ -46,6 +50,18 @@ class Batch:
     def masked(self) -> int:
         """How many pieces are to be predicted, M."""
         return int((self.masked_lm_labels >= 0).sum())
+
+    def count(self, objective: str) -> int:
+        """How many predictions an objective makes: the denominator of its loss and accuracy."""
+        rows = len(self.input_ids)
+        return {"mlm": self.masked, "nsp": rows, "sop": rows, "rtd": self.tokens,
+                "clm": self.tokens - rows}[objective]
+
+    @property
+    def next_pieces(self) -> np.ndarray:
+        """What a causal model predicts: all pieces but each row's first, int64 [tokens - B]."""
+        kept = slice(None) if self.attention_mask is None else self.attention_mask[:, 1:] == 1
+        return self.input_ids[:, 1:][kept].ravel()
 
     @property
     def masked_index(self) -> np.ndarray:
@@ -79,41 +95,60 @@ class Examples:
         unused = [i for piece, i in tokenizer.get_vocab().items() if piece.startswith("[unused")]
         self.ordinary_ids = np.flatnonzero(~self.is_special)
         self.ordinary_ids = self.ordinary_ids[~np.isin(self.ordinary_ids, unused)]
+        # Whole words: a segmenter's where the store has them, else what "##" does not continue.
+        self.continues = np.zeros(len(tokenizer), dtype=bool)
+        self.continues[[i for piece, i in tokenizer.get_vocab().items()
+                        if piece.startswith("##")]] = True
         self._planned = lru_cache(maxsize=2)(self._make_plan)
 
-    def plan(self, epoch: int) -> Pairs:
-        """The pairs of an epoch; the last two epochs asked for are kept."""
+    def plan(self, epoch: int) -> Plan:
+        """The examples of an epoch; the last two epochs asked for are kept."""
         return self._planned(self._copy(epoch))
 
-    def _make_plan(self, copy: int) -> Pairs:
-        return plan_pairs(self.store.sentence_offsets, self.store.document_offsets,
-                          self.documents, self.objective.max_length,
-                          self.objective.short_seq_prob, generator(self.seed, copy, PLAN))
+    def _make_plan(self, copy: int) -> Plan:
+        objective, rng = self.objective, generator(self.seed, copy, PLAN)
+        text = (self.store.sentence_offsets, self.store.document_offsets, self.documents,
+                objective.max_length)
+        if objective.pairs in ("nsp", "sop"):
+            return plan_pairs(*text, objective.short_seq_prob, rng, objective.pairs).plan()
+        return plan_packed(*text, objective.pairs, rng)
 
     def _copy(self, epoch: int) -> int:
         return epoch % STATIC_COPIES if self.objective.masking == "static" else epoch
 
-    def order(self, epoch: int, batch_size: int) -> np.ndarray:
-        """Indices in the order of training, int64 [batches, batch_size]; a rest is left out.
+    def order(self, epoch: int, batch_size: int, batch_tokens: int | None = None,
+              parts: int = 1) -> list[np.ndarray]:
+        """An epoch's batches of indices, in the order of training; a rest is left out.
 
         Shuffled, then sorted by length within each pool of batches, then the batches shuffled.
+
+        Args:
+            batch_size: examples in each of the ``parts`` of a batch.
+            batch_tokens: instead, pieces in each part, padding included.
+            parts: micro-batches and processes among which a batch will be divided.
         """
         rng = generator(self.seed, epoch, ORDER)
         lengths = self.plan(epoch).lengths
         order = rng.permutation(len(lengths))
-        if len(order) < batch_size:  # a tiny corpus: repeat it rather than train on nothing
-            order = np.resize(order, batch_size)
-        order = order[: len(order) // batch_size * batch_size]
-        pool = POOL * batch_size
+        if batch_tokens:
+            batch_size = max(1, batch_tokens // self.objective.max_length)
+        size = batch_size * parts
+        if len(order) < size:  # a tiny corpus: repeat it rather than train on nothing
+            order = np.resize(order, size)
+        pool = POOL * size
         for start in range(0, len(order), pool):
             part = order[start: start + pool]
             order[start: start + pool] = part[np.argsort(lengths[part], kind="stable")]
-        return rng.permutation(order.reshape(-1, batch_size))
+        if not batch_tokens:
+            whole = order[: len(order) // size * size].reshape(-1, size)
+            return list(rng.permutation(whole))
+        cut = list(_cut_by_tokens(order, lengths, batch_tokens, parts, pool))
+        return [cut[i] for i in rng.permutation(len(cut))]
 
     def batch(self, epoch: int, indices: np.ndarray) -> Batch:
         """The examples ``indices`` of an epoch, padded to the longest of them."""
-        pairs = self.plan(epoch)
-        lengths = pairs.lengths[indices]
+        plan = self.plan(epoch)
+        lengths = plan.lengths[indices]
         rows, width = len(indices), int(lengths.max())
         input_ids = np.full((rows, width), self.pad, dtype=np.int64)
         token_type_ids = np.zeros((rows, width), dtype=np.int64)
@@ -121,7 +156,7 @@ class Examples:
         positions, labels = [], []
         for row, index in enumerate(indices):
             ids, segments, places = self.example(epoch, int(index))
-            masked = self.masked(epoch, int(index), ids)
+            masked = self.masked(epoch, int(index), ids, places)
             length = len(ids)
             input_ids[row, :length] = masked.input_ids
             token_type_ids[row, :length] = segments
@@ -131,25 +166,55 @@ class Examples:
         padded = bool((lengths < width).any())
         attention_mask = (np.arange(width) < lengths[:, None]).astype(np.int64) if padded else None
         return Batch(input_ids, token_type_ids, attention_mask, _filled_up(positions, 0),
-                     _filled_up(labels, -100), pairs.is_random[indices].astype(np.int64), source)
+                     _filled_up(labels, -100),
+                     None if plan.label is None else plan.label[indices], source)
 
     def example(self, epoch: int, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """One example before masking: ``input_ids``, ``token_type_ids`` and ``source``, each [T]."""
-        pairs, ids = self.plan(epoch), self.store.ids
-        a0, a1 = int(pairs.a_start[index]), int(pairs.a_end[index])
-        b0, b1 = int(pairs.b_start[index]), int(pairs.b_end[index])
-        special, a, b = np.array([-1]), np.arange(a0, a1), np.arange(b0, b1)
-        source = np.concatenate([special, a, special, b, special])
-        input_ids = np.concatenate([[self.cls], ids[a0:a1], [self.sep], ids[b0:b1], [self.sep]])
-        segments = (np.arange(len(source)) >= len(a) + 2).astype(np.int64)
-        return input_ids.astype(np.int64), segments, source
+        plan, ids = self.plan(epoch), self.store.ids
+        parts, pieces, special = [[-1]], [[self.cls]], [-1]
+        for start, stop in plan.of(index).tolist():
+            parts += [np.arange(start, stop), special]
+            pieces += [ids[start:stop], [self.sep]]
+        source = np.concatenate(parts)
+        input_ids = np.concatenate(pieces).astype(np.int64)
+        segments = np.zeros(len(source), dtype=np.int64)
+        if plan.label is not None:
+            segments[len(parts[1]) + 2:] = 1
+        return input_ids, segments, source
 
-    def masked(self, epoch: int, index: int, ids: np.ndarray) -> MaskedRow:
+    def words(self, ids: np.ndarray, source: np.ndarray) -> np.ndarray:
+        """The number of each piece's word, ascending along the row, -1 for special pieces."""
+        special = self.is_special[ids]
+        if getattr(self.store, "word_starts", None) is not None:
+            starts = self.store.word_starts[source] != 0
+        else:
+            starts = ~self.continues[ids]
+        starts[1:] |= special[:-1]
+        return np.where(special, -1, np.cumsum(starts))
+
+    def masked(self, epoch: int, index: int, ids: np.ndarray, source: np.ndarray) -> MaskedRow:
         """The masking of one example in one epoch."""
-        candidates = np.flatnonzero(~self.is_special[ids])
-        return mask_row(ids, candidates, self.ordinary_ids, self.mask_id, self.objective.mask_rate,
-                        self.objective.mask_share, self.objective.random_share,
-                        generator(self.seed, self._copy(epoch), MASKS, index))
+        objective = self.objective
+        return mask_row(ids, self.words(ids, source), self.ordinary_ids, self.mask_id,
+                        objective.mask_rate, objective.mask_share, objective.random_share,
+                        generator(self.seed, self._copy(epoch), MASKS, index),
+                        objective.mask_unit)
+
+
+def _cut_by_tokens(order: np.ndarray, lengths: np.ndarray, tokens: int, parts: int, pool: int,
+                   ) -> Iterator[np.ndarray]:
+    """Runs of ``order`` that hold ``tokens`` pieces in each of ``parts``, the longest row's width
+    for all; short examples make larger batches."""
+    start = 0
+    while start < len(order):
+        end = min(start - start % pool + pool, len(order))  # lengths ascend within a pool
+        widths = np.maximum.accumulate(lengths[order[start:end]])
+        fitting = int(np.searchsorted(widths * np.arange(1, len(widths) + 1), tokens * parts, "right"))
+        rows = max(fitting // parts, 1) * parts
+        if start + rows <= len(order):
+            yield order[start: start + rows]
+        start += rows
 
 
 def _filled_up(rows: list[np.ndarray], filler: int) -> np.ndarray:
@@ -172,7 +237,7 @@ def evaluation_batches(store, documents: np.ndarray, tokenizer, objective: Objec
     "guessed from the context" and can be held against an oracle's.
     """
     objective = replace(objective, mask_rate=0.15, mask_share=1.0, random_share=0.0,
-                        short_seq_prob=0.0, masking="dynamic")
+                        short_seq_prob=0.0, masking="dynamic", mask_unit="piece")
     examples = Examples(store, documents, tokenizer, objective, EVALUATION_SEED)
     chosen = generator(EVALUATION_SEED, 0, ORDER).permutation(len(examples.plan(0)))[:limit]
     chosen = chosen[np.argsort(examples.plan(0).lengths[chosen], kind="stable")]

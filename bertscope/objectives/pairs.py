@@ -1,8 +1,8 @@
-"""Sentence pairs for next-sentence prediction.
+"""Sentence pairs: next-sentence prediction and sentence-order prediction.
 
 Source: Devlin et al. 2019, appendix A.2, and its ``create_pretraining_data.py``
-(``create_instances_from_document``). Two departures, both so that exactly half of the pairs are
-random, are marked below.
+(``create_instances_from_document``); for the order Lan et al. 2019 (ALBERT), section 3.1. Two
+departures, both so that exactly half of the pairs are random, are marked below.
 """
 
 from __future__ import annotations
@@ -12,40 +12,47 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertscope.errors import BertScopeError
+from bertscope.objectives.plan import Plan
 
 
 @dataclass(frozen=True)
 class Pairs:
     """One epoch's pairs as half-open spans of the token store, all int64 of shape [N].
 
-    ``[CLS] ids[a_start:a_end] [SEP] ids[b_start:b_end] [SEP]``; ``is_random`` is the label:
-    True (1) where B was drawn from another document, False (0) where B follows A.
+    ``[CLS] ids[a_start:a_end] [SEP] ids[b_start:b_end] [SEP]``. ``label`` is 1 where B was drawn
+    from another document (NSP) or where A and B were swapped (SOP), 0 where B follows A.
     """
 
     a_start: np.ndarray
     a_end: np.ndarray
     b_start: np.ndarray
     b_end: np.ndarray
-    is_random: np.ndarray
+    label: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.is_random)
+        return len(self.label)
 
     @property
     def lengths(self) -> np.ndarray:
         """Pieces of each example with its three special ones, int64 [N]."""
         return (self.a_end - self.a_start) + (self.b_end - self.b_start) + 3
 
+    def plan(self) -> Plan:
+        spans = np.stack([self.a_start, self.a_end, self.b_start, self.b_end], axis=1)
+        return Plan(spans.reshape(-1, 2), np.arange(0, 2 * len(spans) + 1, 2), self.label)
+
 
 def plan_pairs(sentence_offsets: np.ndarray, document_offsets: np.ndarray, documents: np.ndarray,
-               max_length: int, short_seq_prob: float, rng: np.random.Generator) -> Pairs:
-    """Cut ``documents`` into sentence pairs, half of them with a random second segment.
+               max_length: int, short_seq_prob: float, rng: np.random.Generator,
+               scheme: str = "nsp") -> Pairs:
+    """Cut ``documents`` into sentence pairs, half of them random (``nsp``) or swapped (``sop``).
 
     Each document is walked once. Sentences are gathered until they reach the target length (the
     longest that fits, or with probability ``short_seq_prob`` a shorter one drawn per document);
     the gathered chunk is split at a random sentence into A and B. For a random pair, B comes from
-    another document and the sentences it replaces are put back. A pair that is too long loses
-    single pieces from the longer side, front or back at random.
+    another document and the sentences it replaces are put back. A swapped pair has the later
+    segment first; never a random one, which would betray itself by its topic. A pair that is too
+    long loses single pieces from the longer side, front or back at random.
 
     Args:
         sentence_offsets: int64 [sentences + 1], first piece of each sentence.
@@ -56,14 +63,14 @@ def plan_pairs(sentence_offsets: np.ndarray, document_offsets: np.ndarray, docum
     Raises:
         BertScopeError: fewer than two documents, or no document with two sentences.
     """
-    if len(documents) < 2:
+    if scheme == "nsp" and len(documents) < 2:
         raise BertScopeError(
             "Next-sentence pairs need at least two documents to train on: a random second "
             "segment has to come from another one.")
     room = max_length - 3
     chunks = [chunk for document in rng.permutation(documents)
               for chunk in _walk(int(document), sentence_offsets, document_offsets, room,
-                                 short_seq_prob, rng)]
+                                 short_seq_prob, 0.5 if scheme == "nsp" else 0.0, rng)]
     if not chunks:
         raise BertScopeError(
             "No document has two sentences, so there is no next sentence to predict.")
@@ -71,13 +78,21 @@ def plan_pairs(sentence_offsets: np.ndarray, document_offsets: np.ndarray, docum
     is_random = is_random.astype(bool)
     a_start, a_end = sentence_offsets[first], sentence_offsets[split]
     b_start, b_end = sentence_offsets[split].copy(), sentence_offsets[stop].copy()
-    b_start[is_random], b_end[is_random] = _random_segments(
-        document[is_random], target[is_random] - (a_end - a_start)[is_random],
-        sentence_offsets, document_offsets, documents, rng)
-    return Pairs(*_truncate(a_start, a_end, b_start, b_end, room, rng), is_random)
+    label = is_random.astype(np.int64)
+    if is_random.any():
+        b_start[is_random], b_end[is_random] = _random_segments(
+            document[is_random], target[is_random] - (a_end - a_start)[is_random],
+            sentence_offsets, document_offsets, documents, rng)
+    spans = _truncate(a_start, a_end, b_start, b_end, room, rng)
+    if scheme == "sop":
+        swapped = rng.random(len(label)) < 0.5
+        label = swapped.astype(np.int64)
+        spans = [np.where(swapped, later, sooner)
+                 for sooner, later in zip(spans, spans[2:] + spans[:2])]
+    return Pairs(*spans, label)
 
 
-def _walk(document, sentence_offsets, document_offsets, room, short_seq_prob, rng):
+def _walk(document, sentence_offsets, document_offsets, room, short_seq_prob, random_prob, rng):
     """Yield (document, first, split, stop, target, is_random) in sentence numbers."""
     first, end = int(document_offsets[document]), int(document_offsets[document + 1])
     starts = sentence_offsets[first: end + 1].tolist()
@@ -94,7 +109,7 @@ def _walk(document, sentence_offsets, document_offsets, room, short_seq_prob, rn
         while stop < count and starts[stop] - starts[begin] < target:
             stop += 1
         split = int(rng.integers(begin + 1, stop))
-        is_random = rng.random() < 0.5
+        is_random = rng.random() < random_prob
         yield document, first + begin, first + split, first + stop, target, is_random
         begin = split if is_random else stop
 

@@ -9,37 +9,39 @@ import numpy as np
 import torch
 
 from bertscope.objectives import Batch
+from bertscope.objectives.examples import EVALUATION_SEED
+from bertscope.training.progress import means
 
 
 @torch.no_grad()
-def evaluate(loss_module, batches: Sequence[Batch], to_device, total=lambda sums: sums) -> dict:
-    """MLM loss (nats per predicted piece), accuracy and perplexity; NSP loss and accuracy.
+def evaluate(loss_module, batches: Sequence[Batch], to_device, weights: dict[str, float],
+             total=lambda sums: sums) -> dict:
+    """Held-out loss (nats per prediction) and accuracy of each objective, and its perplexity.
 
     Args:
-        loss_module: a ``PretrainingLoss``; put back into training mode afterwards.
+        loss_module: answers ``{objective: Measured}``; put back into training mode afterwards.
         to_device: turns a :class:`Batch` into the module's keyword arguments.
+        weights: of each objective in ``eval_loss``.
         total: adds a float64 tensor of sums up over all processes.
     """
     loss_module.eval()
-    sums = torch.zeros(6, dtype=torch.float64)
+    torch.manual_seed(EVALUATION_SEED)  # ELECTRA samples; the same at every evaluation
+    sums = {f"{name}.{what}": 0.0 for name in weights for what in ("loss", "correct", "count")}
     for batch in batches:
-        out = loss_module(**to_device(batch))
-        values = (out.mlm_loss, out.mlm_correct, out.nsp_loss, out.nsp_correct)
-        sums += torch.tensor([*(float(v) for v in values), batch.masked,
-                              len(batch.next_sentence_label)], dtype=torch.float64)
+        for name, (loss, correct) in loss_module(**to_device(batch)).items():
+            for what, value in (("loss", loss), ("correct", correct), ("count", batch.count(name))):
+                sums[f"{name}.{what}"] += float(value)
     loss_module.train()
-    mlm_loss, mlm_correct, nsp_loss, nsp_correct, masked, rows = total(sums).tolist()
-    masked, rows = max(masked, 1), max(rows, 1)
-    return {
-        "eval_mlm_loss": mlm_loss / masked,
-        "eval_mlm_accuracy": mlm_correct / masked,
-        "eval_mlm_perplexity": math.exp(min(mlm_loss / masked, 700)),
-        "eval_nsp_loss": nsp_loss / rows,
-        "eval_nsp_accuracy": nsp_correct / rows,
-    }
+    values = total(torch.tensor(list(sums.values()), dtype=torch.float64)).tolist()
+    measured = {f"eval_{key}": value
+                for key, value in means(dict(zip(sums, values)), weights).items()}
+    for name in set(weights) & {"mlm", "clm"}:
+        measured[f"eval_{name}_perplexity"] = math.exp(min(measured[f"eval_{name}_loss"], 700))
+    return measured
 
 
-def unigram_baseline(store, held_out: np.ndarray, batches: Sequence[Batch], vocab_size: int) -> dict:
+def unigram_baseline(store, held_out: np.ndarray, batches: Sequence[Batch], vocab_size: int,
+                     causal: bool = False) -> dict:
     """What guessing by frequency alone reaches on the evaluation's own places.
 
     ``unigram_accuracy`` always guesses the piece most frequent in the training documents;
@@ -52,10 +54,11 @@ def unigram_baseline(store, held_out: np.ndarray, batches: Sequence[Batch], voca
         first, end = store.document_offsets[document: document + 2]
         ids = store.ids[store.sentence_offsets[first]: store.sentence_offsets[end]]
         counts -= np.bincount(ids, minlength=vocab_size)
-    labels = np.concatenate([batch.masked_labels for batch in batches])
+    labels = np.concatenate([batch.next_pieces if causal else batch.masked_labels
+                             for batch in batches])
     frequencies = (counts + 1) / (counts.sum() + vocab_size)
     return {"unigram_accuracy": float((labels == counts.argmax()).mean()),
-            "unigram_loss": float(-np.log(frequencies[labels]).mean()), "nsp_chance": 0.5}
+            "unigram_loss": float(-np.log(frequencies[labels]).mean())}
 
 
 def oracle_accuracy(oracle, batches: Sequence[Batch]) -> float:
