@@ -115,7 +115,9 @@ def run_config(changes: dict[str, object], size: str | None = None, recipe: str 
                ) -> settings.RunConfig:
     """A configuration from what was asked for, over the recipe's and the corpus's own defaults."""
     asked = {k: v for k, v in changes.items() if v is not None}
-    shape = {f"model.{k}": v for k, v in settings.sized(size).items()} if size else {}
+    # "tiny" is the default shape, which a corpus may refine.
+    shape = {} if size in (None, "tiny") else {
+        f"model.{k}": v for k, v in settings.sized(size).items()}
     if folder := asked.get("training.init_from"):
         shape = settings.shape_of(str(folder))
     defaults = settings.defaults(recipe, str(asked.get("corpus.source", "miniworld")))

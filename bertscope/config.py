@@ -236,7 +236,8 @@ def shape_of(folder: str) -> dict[str, object]:
 #: What differs by corpus: found by trial on two CPU cores, see docs/results.md.
 CORPUS_DEFAULTS: dict[str, dict[str, object]] = {
     "miniworld": {"corpus.documents": 8000, "corpus.vocab_size": 1152, "objective.max_length": 64,
-                  "model.intermediate_size": 256, "model.dropout": 0.0,
+                  "model.num_attention_heads": 4, "model.intermediate_size": 256,
+                  "model.dropout": 0.0,
                   "model.initializer_range": 0.05, "model.positions": "sinusoidal",
                   "training.learning_rate": 3e-3, "training.warmup": 0.03,
                   "training.batch_size": 32, "training.steps": 6000,

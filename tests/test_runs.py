@@ -111,12 +111,17 @@ def test_a_checkpoint_appears_whole_or_not_at_all(run):
     assert [c.step for c in run.checkpoints()] == [2, 16]
 
 
-def test_only_the_newest_state_is_kept(run):
-    for step in (1, 2):
+def test_only_the_two_newest_states_are_kept(run):
+    for step in (1, 2, 4):
         with run.new_state(step) as folder:
             (folder / "x").write_text("")
+    assert run.latest_state().step == 4
+    assert [state.step for state in run.states()] == [2, 4]
+    assert len(list(run.state_path.iterdir())) == 2
+    with pytest.raises(BertScopeError, match="from step 2 or 4 only"):
+        run.go_back_to(1)
+    run.go_back_to(2)
     assert run.latest_state().step == 2
-    assert [p.name for p in run.state_path.iterdir()] == ["step-00000002"]
 
 
 def test_a_checkpoint_is_found_by_run_and_step_or_path(run, tmp_path):

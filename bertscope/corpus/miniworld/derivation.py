@@ -23,8 +23,6 @@ from bertscope.corpus.miniworld.lexicon import (
     SING, TOPICS, VERB_SLOTS, Lex, Slot, Topic, article)
 
 TENSES = Slot([PAST, PRESENT, FUTURE], [5, 4, 1])
-#: How often the hero is a pronoun as subject, and after how many sentences without never.
-PRONOUN_SHARE, FORGOTTEN = 0.85, 2
 
 #: Choices that several words reveal. Other words have numbers of their own, from FIRST_FREE on.
 HERO, GENDER, THING, LOOK, ROLE, PLACE, TOOL, PROBLEM, FIRST_FREE = range(1, 10)
@@ -90,7 +88,7 @@ class Derivation:
         self.free_choice = FIRST_FREE
         self.parts: dict[str, int] = {}
         self.actions = 0
-        self.focus_given, self.since_hero = False, FORGOTTEN
+        self.focus_given = False
         self.sentences = [(step, self._sentence(pattern, step)) for step, pattern in self._script()]
         self._settle_alone()
 
@@ -163,7 +161,6 @@ class Derivation:
             tokens.append(Token(lex, node.head + 1, relation, entity, choice, chance, guess,
                                 *(alone or (chance, guess))))
         self.focus_given = skeleton.has_focus
-        self.since_hero = 0 if skeleton.has_hero else self.since_hero + 1
         return tokens
 
     def _free(self) -> int:
@@ -269,14 +266,9 @@ class Derivation:
 
     # ---- entities and pronouns: one choice, many words
 
-    def _hero(self, place: int, node: Node) -> tuple:
+    def _name(self, place: int, node: Node) -> tuple:
         name = lexicon.name(self.cast.hero)
-        if self.since_hero >= FORGOTTEN:
-            return name, ENTITY["HERO"], HERO, 1.0, name.form
-        pronoun = PRONOUNS[self.cast.gender, "Nom"]
-        if self.uniform() < PRONOUN_SHARE:
-            return pronoun, ENTITY["HERO"], GENDER, PRONOUN_SHARE, pronoun.form
-        return name, ENTITY["HERO"], HERO, PRONOUN_SHARE, pronoun.form
+        return name, ENTITY["HERO"], HERO, 1.0, name.form
 
     def _entity(self, place: int, node: Node) -> tuple:
         """A noun or adjective that stays the same in the document; ``alone`` is settled later."""
@@ -292,7 +284,7 @@ class Derivation:
         return (lexicon.adjective(problem), 0, PROBLEM, 1.0, problem, PROBLEMS.chance, best)
 
     def _hero_pronoun(self, place: int, node: Node) -> tuple:
-        lex = PRONOUNS[self.cast.gender, "Acc" if node.item == "HIM" else "Gen"]
+        lex = PRONOUNS[self.cast.gender, HERO_CASES[node.item]]
         return lex, ENTITY["HERO"], GENDER, 1.0, lex.form
 
     def _thing_pronoun(self, place: int, node: Node) -> tuple:
@@ -307,7 +299,8 @@ class Derivation:
 #: The parts of a place are more often one than several.
 PART_NUMBERS = Slot([SING, PLUR], [2, 1])
 SHOW_NUMBER = {"a", "an", "this", "these", "some"}
-CHOICES = {"HERO": HERO, "THING": THING, "LOOK": LOOK, "ROLE": ROLE, "PLACE": PLACE, "TOOL": TOOL}
+CHOICES = {"THING": THING, "LOOK": LOOK, "ROLE": ROLE, "PLACE": PLACE, "TOOL": TOOL}
+HERO_CASES = {"HERO": "Nom", "HIM": "Acc", "HIS": "Gen"}
 #: Slots that are the same in every topic, as words.
 SHARED = {
     **{name: Slot([lexicon.adjective(word) for word in slot.words], slot.weights)
@@ -321,9 +314,9 @@ FILLERS = {
     **dict.fromkeys(SHARED, Derivation._shared),
     **dict.fromkeys(("THING", "LOOK", "ROLE", "PLACE", "TOOL"), Derivation._entity),
     **dict.fromkeys(("PROBLEM", "REMEDY"), Derivation._problem),
-    **dict.fromkeys(("HIM", "HIS"), Derivation._hero_pronoun),
+    **dict.fromkeys(HERO_CASES, Derivation._hero_pronoun),
     **dict.fromkeys(("IT", "THEM"), Derivation._thing_pronoun),
-    "A": Derivation._article, "HERO": Derivation._hero, "PART": Derivation._part, "NEXT": Derivation._next,
+    "A": Derivation._article, "NAME": Derivation._name, "PART": Derivation._part, "NEXT": Derivation._next,
     "DEF": Derivation._definite, "ANY": Derivation._any, "SOME": Derivation._some, "AT": Derivation._at,
     "THEY": Derivation._they,
 }

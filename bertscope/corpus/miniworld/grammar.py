@@ -1,7 +1,8 @@
 """The sentences of miniworld, and how their patterns become skeletons with heads and relations.
 
 A pattern is a row of items. A lower-case item is the word itself (a verb's lemma is inflected),
-an upper-case item is a slot that the derivation fills, or a phrase of ``PHRASES``. After an item:
+an upper-case item is a slot that the derivation fills, or a phrase of ``PHRASES``; NAME is the hero
+by name, HERO by pronoun. After an item:
 
     /inf /part /ing     that form of the verb; without it the verb is finite and agrees
     /rel                finite, in the present where the document tells of the future
@@ -26,10 +27,10 @@ MIN_WORDS, MAX_WORDS = 5, 14
 #: The event script: step, fewest and most sentences of it, and its weighted patterns.
 SCRIPT = (
     ("arrive", 1, 1, (
-        (4, "TIME:obl:unmarked , HERO:nsubj MOVE* to the PLACE:obl ."),
-        (2, "HERO:nsubj MOVE* to the PLACE:obl TIME:obl:unmarked ."),
-        (3, "TIME:obl:unmarked , HERO:nsubj VISIT* the PLACE:obj with HIS FRIEND:obl ."),
-        (2, "TIME:obl:unmarked , HERO:nsubj be:aux WORK/ing* AT the PLACE:obl ."),
+        (4, "TIME:obl:unmarked , NAME:nsubj MOVE* to the PLACE:obl ."),
+        (2, "NAME:nsubj MOVE* to the PLACE:obl TIME:obl:unmarked ."),
+        (3, "TIME:obl:unmarked , NAME:nsubj VISIT* the PLACE:obj with HIS FRIEND:obl ."),
+        (2, "TIME:obl:unmarked , NAME:nsubj be:aux WORK/ing* AT the PLACE:obl ."),
     )),
     ("meet", 1, 1, (
         (3, "NEWROLE:nsubj be:aux WORK/ing* NEAR PARTS:obl ."),
@@ -51,7 +52,7 @@ SCRIPT = (
     )),
     ("problem", 1, 2, (
         (4, "but:cc SUBJECT:nsubj be:cop PROBLEM* ."),
-        (3, "suddenly:advmod , HERO:nsubj LEARN* that/mark:mark@PROBLEM SUBJECT:nsubj@PROBLEM "
+        (3, "suddenly:advmod , NAME:nsubj LEARN* that/mark:mark@PROBLEM SUBJECT:nsubj@PROBLEM "
             "be/rel:cop@PROBLEM PROBLEM:ccomp ."),
         (2, "HERO:nsubj be:cop VERY SAD* because:mark@PROBLEM FOCUS:nsubj@PROBLEM "
             "be:cop@PROBLEM PROBLEM:advcl ."),
@@ -72,19 +73,19 @@ SCRIPT = (
     ("result", 1, 1, (
         (4, "FINALLY:advmod , SUBJECT:nsubj be:cop REMEDY* ."),
         (1, "SUBJECT:nsubj be:cop REMEDY* again:advmod ."),
-        (3, "HERO:nsubj LEARN* that/mark:mark@REMEDY SUBJECT:nsubj@REMEDY be/rel:cop@REMEDY "
+        (3, "NAME:nsubj LEARN* that/mark:mark@REMEDY SUBJECT:nsubj@REMEDY be/rel:cop@REMEDY "
             "REMEDY:ccomp ."),
         (1, "how:advmod REMEDY* FOCUS:nsubj be:cop !"),
     )),
     ("close", 1, 1, (
-        (3, "HERO:nsubj and:cc@HELPER HELPER:conj@HERO be:cop VERY HAPPY* ."),
+        (3, "NAME:nsubj and:cc@HELPER HELPER:conj@NAME be:cop VERY HAPPY* ."),
         (2, "HELPER:nsubj SMILE* at HIM:obl and:cc@HAPPY be/conj:cop@HAPPY HAPPY:conj ."),
-        (2, "HERO:nsubj THANK* HELPER:obj and:cc@SMILE SMILE/conj:conj ."),
+        (2, "NAME:nsubj THANK* HELPER:obj and:cc@SMILE SMILE/conj:conj ."),
     )),
     ("home", 0, 1, (
-        (2, "in the NIGHT:obl , HERO:nsubj MOVE* home:advmod ."),
+        (2, "in the NIGHT:obl , NAME:nsubj MOVE* home:advmod ."),
         (2, "in the NIGHT:obl , THEY:nsubj leave* the PLACE:obj together:advmod ."),
-        (2, "in the NIGHT:obl , HERO:nsubj REST* at home/noun:obl ."),
+        (2, "in the NIGHT:obl , NAME:nsubj REST* at home/noun:obl ."),
     )),
 )
 
@@ -110,9 +111,9 @@ PHRASES: dict[str, tuple] = {
     "CONNECTIVE": ((3, "NEXT:advmod ,"), (2, "")),
 }
 
-ENTITIES = ("HERO", "THING", "LOOK", "ROLE", "PLACE", "TOOL", "PROBLEM", "REMEDY")
-PRONOUNS = ("HIM", "HIS", "IT", "THEM", "THEY")
-NOMINALS = {"HERO", "THING", "ROLE", "PLACE", "TOOL", "PART", "HIM", "IT", "THEM", "THEY",
+ENTITIES = ("NAME", "THING", "LOOK", "ROLE", "PLACE", "TOOL", "PROBLEM", "REMEDY")
+PRONOUNS = ("HERO", "HIM", "HIS", "IT", "THEM", "THEY")
+NOMINALS = {"NAME", "HERO", "THING", "ROLE", "PLACE", "TOOL", "PART", "HIM", "IT", "THEM", "THEY",
             "home/noun", *NOUN_SLOTS}
 DEFAULT_RELATIONS = {
     **dict.fromkeys(("the", "DEF", "ANY", "A", "SOME", "every"), "det"), "HIS": "nmod:poss",
@@ -148,15 +149,14 @@ class Skeleton:
     """A sentence before its words are chosen: nodes with heads (0-based; the root's is -1).
 
     ``parts`` are the places of PART nodes, ``shown`` those whose verb shows their number,
-    ``attributes`` the places of adjectives that follow a determiner. The flags say whom the
-    sentence speaks of.
+    ``attributes`` the places of adjectives that follow a determiner. ``has_focus``: it speaks of
+    the document's thing.
     """
 
     nodes: tuple[Node, ...]
     parts: tuple[int, ...]
     attributes: tuple[int, ...]
     shown: frozenset[int]
-    has_hero: bool
     has_focus: bool
 
 
@@ -181,7 +181,6 @@ def skeletons(pattern: str, tense: str, given: bool) -> tuple[tuple[float, Skele
                       if node.item in ("TRAIT", "QUALITY") and node.relation == "amod"),
                 frozenset(node.subject for node in nodes if isinstance(node.subject, int)
                           and (tense != PAST or node.item == "be")),
-                any(item in ("HERO", "HIM", "HIS") for item in items),
                 any(item in ("THING", "IT", "THEM") for item in items))))
     return tuple(found)
 
