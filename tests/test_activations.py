@@ -171,7 +171,6 @@ DAMAGE = {
     "config is a list": (lambda p: (p / "config.json").write_text("[1]"), "cannot be read"),
     "unknown type": (lambda p: _edit_config(p, model_type="nope"), "cannot be read"),
     "wrong type of a number": (lambda p: _edit_config(p, num_hidden_layers="two"), "cannot be"),
-    "decoder": (lambda p: _edit_config(p, is_decoder=True), "encoders of the BERT family only"),
     "other sizes": (lambda p: _edit_config(p, vocab_size=999), "do not fit its config.json"),
     "more layers": (lambda p: _edit_config(p, num_hidden_layers=4), "incomplete: 16 tensors"),
     "no weights": (lambda p: (p / "model.safetensors").unlink(), "has no model.safetensors"),

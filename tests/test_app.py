@@ -322,25 +322,25 @@ def test_the_form_has_a_field_for_every_setting(no_runs):
     for section, values in RunConfig().to_dict().items():
         for name in values if isinstance(values, dict) else ():
             key = f"{section}.{name}"
-            assert key in run_form.IN_SIGHT or f"new.miniworld.tiny.{key}" in keys
+            assert key in run_form.IN_SIGHT or f"new.bert.miniworld.tiny.{key}" in keys
 
 
 def test_an_experiment_fills_the_form_in(runs):
     at = app("train", run="tiny")
     at.button(key="try_1").click().run()
     assert not at.exception
-    assert at.number_input(key="new.miniworld.tiny.objective.mask_rate").value == 0.4
+    assert at.number_input(key="new.bert.miniworld.tiny.objective.mask_rate").value == 0.4
     at.button(key="try_0").click().run()
     assert at.selectbox(key="new.corpus").value == "sotu"
-    assert at.number_input(key="new.sotu.minutes").value == 10.0
+    assert at.number_input(key="new.bert.sotu.minutes").value == 10.0
 
 
 def test_a_bad_setting_is_a_sentence_and_starts_nothing(no_runs):
     at = app("train")
-    at.number_input(key="new.miniworld.tiny.model.num_attention_heads").set_value(3).run()
+    at.number_input(key="new.bert.miniworld.tiny.model.num_attention_heads").set_value(3).run()
     assert not at.exception and "multiple of" in at.error[0].value.replace("\\", "")
     assert not list_runs(no_runs)
-    at.number_input(key="new.miniworld.tiny.model.num_attention_heads").set_value(2).run()
+    at.number_input(key="new.bert.miniworld.tiny.model.num_attention_heads").set_value(2).run()
     at.text_input(key="new.name").set_value("../x").run()
     at.button(key="new.start").click().run()
     assert not at.exception and "A run's name" in at.error[0].value.replace("\\", "")
@@ -350,8 +350,8 @@ def test_a_run_is_started_watched_and_deleted(no_runs):
     at = app("train")
     for key, value in (("corpus.documents", 120), ("model.hidden_size", 32),
                        ("model.intermediate_size", 64), ("training.evaluation_examples", 32)):
-        at.number_input(key=f"new.miniworld.tiny.{key}").set_value(value)
-    at.number_input(key="new.miniworld.steps").set_value(6)
+        at.number_input(key=f"new.bert.miniworld.tiny.{key}").set_value(value)
+    at.number_input(key="new.bert.miniworld.steps").set_value(6)
     at.text_input(key="new.name").set_value("mine").run()
     at.button(key="new.start").click().run()
     assert not at.exception and not at.error

@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import AutoModelForPreTraining, AutoTokenizer
 
-from bertscope.config import RunConfig
+from bertscope.config import RECIPES, RunConfig
 from bertscope.errors import BertScopeError
 from bertscope.runs import Run, create_run
 from bertscope.training.loop import train
@@ -47,8 +47,9 @@ def root(tmp_path_factory):
 
 
 def make(root, name, text, **changes) -> Run:
+    recipe = changes.get("recipe", "bert")
     return create_run(name, RunConfig().override(
-        {**TINY, "corpus.source": str(text), "training.steps": 40,
+        {**RECIPES[recipe], **TINY, "corpus.source": str(text), "training.steps": 40,
          **{k.replace("__", "."): v for k, v in changes.items()}}), root)
 
 
@@ -261,3 +262,21 @@ def test_the_oracle_is_the_generators_own_chance():
 def test_status_and_metrics_are_json_lines(finished):
     for line in Path(finished.path / "metrics.jsonl").read_text().splitlines():
         json.loads(line)
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+def test_every_recipe_runs_through_the_loop_and_its_checkpoint_opens(root, text, recipe):
+    from bertscope.analysis import load
+
+    run = make(root, f"recipe-{recipe}", text, recipe=recipe, training__steps=4)
+    train(run)
+    assert run.status()["state"] == "finished", run.status()
+    lines = run.metrics()
+    for name in run.config().objectives:
+        assert np.isfinite(lines[-1][f"eval_{name}_loss"])
+        assert 0 <= lines[-1][f"eval_{name}_accuracy"] <= 1
+    opened = load(run.checkpoints()[-1].path)
+    assert opened.has_mlm_head == (recipe in ("bert", "roberta", "albert", "deberta"))
+    assert opened.has_nsp_head == (recipe == "bert")
+    if recipe == "electra":
+        assert load(run.checkpoints()[-1].path / "generator").has_mlm_head

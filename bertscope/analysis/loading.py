@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 import torch
 from safetensors import safe_open
-from transformers import AutoConfig, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining
+from transformers import (
+    AutoConfig, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining, BertLMHeadModel)
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
 from transformers.utils import logging as transformers_logging
 
 from bertscope.analysis.encoding import TextEncoder
 from bertscope.errors import BertScopeError
+from bertscope.runs import damage
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -55,7 +57,7 @@ def load(path_or_name: str | Path, device: str | None = None) -> LoadedModel:
 
     BERT models keep whichever of their heads the file holds (MLM, NSP). Other families that
     transformers can load for masked language modelling (RoBERTa, ALBERT, ELECTRA generators,
-    DistilBERT, DeBERTa, ...) keep their MLM head. A head that is not in the file, and which
+    DistilBERT, DeBERTa, ...) keep their MLM head. A causal BERT opens without one. A head that is not in the file, and which
     transformers would initialise at random, counts as absent. Attention is computed eagerly, since
     only then the weights can be read. Safetensors only; no code of the checkpoint is run.
 
@@ -68,6 +70,8 @@ def load(path_or_name: str | Path, device: str | None = None) -> LoadedModel:
     """
     folder = _locate(path_or_name)
     config = _config(folder)
+    if file := damage(folder):
+        raise BertScopeError(f"The checkpoint {folder} is damaged: {file} is missing or changed.")
     weights = _weight_files(folder)
     names = _tensor_names(folder, weights)
     tokenizer = _tokenizer(folder)
@@ -140,8 +144,8 @@ def _config(folder: Path) -> PretrainedConfig:
     except Exception as error:  # whatever a stranger's file provokes
         raise BertScopeError(f"The config.json of {folder} cannot be read: {_reason(error)}"
                              ) from error
-    if config.is_encoder_decoder or getattr(config, "is_decoder", False) \
-            or type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
+    causal = getattr(config, "is_decoder", False) and config.model_type != "bert"
+    if config.is_encoder_decoder or causal or type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
         raise BertScopeError(f"{folder} is a {config.model_type} model; BertScope looks into "
                              "encoders of the BERT family only.")
     return config
@@ -189,7 +193,9 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 def _model(folder: Path, config: PretrainedConfig, names: set[str],
            ) -> tuple[PreTrainedModel, bool, bool]:
     """The model with the heads that its file has; whether it has an MLM, and an NSP head."""
-    if config.model_type == "bert":
+    if config.model_type == "bert" and config.is_decoder:
+        kind = BertLMHeadModel
+    elif config.model_type == "bert":
         kind = BertForPreTraining if any("seq_relationship" in n for n in names) \
             else BertForMaskedLM
     else:
@@ -212,10 +218,16 @@ def _model(folder: Path, config: PretrainedConfig, names: set[str],
     nsp_needs = ("cls.seq_relationship.", body + "pooler.")
     has_nsp = isinstance(model, BertForPreTraining) \
         and not any(n.startswith(nsp_needs) for n in missing)
-    has_mlm = not any(not n.startswith((body, "cls.seq_relationship.")) for n in missing)
+    has_mlm = not _is_causal(config) \
+        and not any(not n.startswith((body, "cls.seq_relationship.")) for n in missing)
     if not has_mlm and not has_nsp:
         model = model.base_model  # rather no head than one of random numbers
     return model, has_mlm, has_nsp
+
+
+def _is_causal(config: PretrainedConfig) -> bool:
+    """Whether each place sees only what stands left of it: no model for filling masks."""
+    return bool(getattr(config, "is_decoder", False))
 
 
 def _max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:

@@ -3,6 +3,7 @@ their data grow (a Plotly chart is mounted anew, which flickers)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pandas as pd
@@ -25,17 +26,33 @@ class Panel:
     format: str = ".2f"
 
 
-MAIN = (
-    Panel("Masked-word accuracy", "mlm_accuracy", "eval_mlm_accuracy",
-          (("unigram_accuracy", "most frequent piece"),
-           ("oracle_accuracy", "what the grammar allows")), "%"),
-    Panel("Next-sentence accuracy", "nsp_accuracy", "eval_nsp_accuracy",
-          (("nsp_chance", "chance"), ("nsp_oracle", "what the grammar allows")), "%"),
-    Panel("Masked-word loss (nats)", "mlm_loss", "eval_mlm_loss",
-          (("unigram_loss", "unigram"),)),
-    Panel("Next-sentence loss (nats)", "nsp_loss", "eval_nsp_loss",
-          (("nsp_chance_loss", "chance"),)),
-)
+#: An objective's name on the page, and whether its lines have the vocabulary's baselines.
+OBJECTIVES = {
+    "mlm": ("Masked-word", True), "clm": ("Next-word", True), "nsp": ("Next-sentence", False),
+    "sop": ("Sentence-order", False), "rtd": ("Replaced-word", False)}
+
+
+def panels(columns: Collection[str]) -> list[tuple[Panel, ...]]:
+    """Accuracy and loss of every objective that the logged columns hold, in rows."""
+    found = [name for name in OBJECTIVES
+             if f"{name}_loss" in columns or f"eval_{name}_loss" in columns]
+    return [tuple(_accuracy(name) for name in found), tuple(_loss(name) for name in found)]
+
+
+def _accuracy(name: str) -> Panel:
+    title, words = OBJECTIVES[name]
+    references = (("unigram_accuracy", "most frequent piece"),
+                  ("oracle_accuracy", "what the grammar allows")) if words else (
+        (f"{name}_chance", "chance"), (f"{name}_oracle", "what the grammar allows"))
+    return Panel(f"{title} accuracy", f"{name}_accuracy", f"eval_{name}_accuracy", references, "%")
+
+
+def _loss(name: str) -> Panel:
+    title, words = OBJECTIVES[name]
+    references = (("unigram_loss", "unigram"),) if words else ((f"{name}_chance_loss", "chance"),)
+    return Panel(f"{title} loss (nats)", f"{name}_loss", f"eval_{name}_loss", references)
+
+
 OPTIMISER = (
     Panel("Learning rate", "learning_rate", format=".1e"),
     Panel("Gradient norm", "gradient_norm"),

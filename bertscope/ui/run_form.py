@@ -19,6 +19,14 @@ CORPORA = {
     "pydocs": "pydocs · the English of Python's documentation",
     OWN: "a file or folder of my own",
 }
+RECIPES = {
+    "bert": "BERT · masked words, next sentences",
+    "roberta": "RoBERTa · masked words alone, packed text",
+    "albert": "ALBERT · shared layers, sentence order",
+    "electra": "ELECTRA · which words were replaced?",
+    "deberta": "DeBERTa · disentangled attention (without its mask decoder)",
+    "causal": "causal · the next word, left to right",
+}
 SECTIONS = {"corpus": settings.CorpusConfig, "model": settings.ModelConfig,
             "objective": settings.ObjectiveConfig, "training": settings.TrainingConfig}
 #: Fields that have a place of their own above *More settings*.
@@ -33,7 +41,7 @@ def form() -> None:
         return
     source, size, changes = chosen
     try:
-        base = run_config({"corpus.source": source}, size)
+        base = run_config({"corpus.source": source}, size, changes["recipe"])
         changes |= _main_numbers(base)
         with st.expander("More settings", icon=":material/tune:"):
             changes |= _more(base, source, size)
@@ -41,7 +49,8 @@ def form() -> None:
     except BertScopeError as error:
         show_error(error)
         return
-    stem = f"{source.rstrip('/').rsplit('/', 1)[-1]}-{size}"
+    kind = "" if config.recipe == "bert" else f"{config.recipe}-"
+    stem = f"{source.rstrip('/').rsplit('/', 1)[-1]}-{kind}{size}"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input("Name", key="new.name", placeholder=runs.free_name(stem), max_chars=64,
                              width=320)
@@ -52,18 +61,21 @@ def form() -> None:
 
 def experiments() -> list:
     """Runs worth making: a label, and what fills the form in."""
-    def fill(corpus: str, size: str = "tiny", minutes: float | None = None, **more) -> None:
-        values = {"train_view": "New run", "new.corpus": corpus, "new.size": size,
+    def fill(corpus: str, size: str = "tiny", minutes: float | None = None, recipe: str = "bert",
+             **more) -> None:
+        values = {"train_view": "New run", "new.corpus": corpus, "new.size": size, "new.recipe": recipe,
                   "new.until": "minutes" if minutes else "steps"}
         if minutes:
-            values[f"new.{corpus}.minutes"] = minutes
-        values |= {f"new.{corpus}.{size}.{key}": value for key, value in more.items()}
+            values[f"new.{recipe}.{corpus}.minutes"] = minutes
+        values |= {f"new.{recipe}.{corpus}.{size}.{key}": value for key, value in more.items()}
         st.session_state.update(values)
 
     return [
         ("presidents' speeches for ten minutes", lambda: fill("sotu", minutes=10.0)),
         ("hide 40 % of the words instead of 15",
          lambda: fill("miniworld", **{"objective.mask_rate": 0.4})),
+        ("the same layers, reading left to right only",
+         lambda: fill("miniworld", recipe="causal")),
         ("four layers instead of two", lambda: fill("miniworld", "mini")),
     ]
 
@@ -90,8 +102,8 @@ def _in_sight() -> tuple[str, str, dict] | None:
     """Corpus, recipe and size; None while a path of one's own is still missing."""
     left, middle, right = st.columns([5, 2, 2])
     corpus = left.selectbox("Corpus", list(CORPORA), format_func=CORPORA.get, key="new.corpus")
-    recipe = middle.selectbox("Recipe", _choices("recipe"), key="new.recipe",
-                              help="BERT: masked words and next sentences (Devlin et al. 2018).")
+    recipe = middle.selectbox("Recipe", list(RECIPES), format_func=RECIPES.get, key="new.recipe",
+                              help="All go through one loop; what differs is under More settings.")
     size = right.selectbox("Size", list(settings.SIZES), format_func=_size_label, key="new.size",
                            help="The small BERTs of Turc et al. 2019, and the two originals.")
     source = corpus
@@ -107,10 +119,6 @@ def _in_sight() -> tuple[str, str, dict] | None:
     return source, size, {"recipe": recipe}
 
 
-def _choices(name: str) -> tuple[str, ...]:
-    return next(k["choices"] for k in settings.knobs(settings.RunConfig) if k["name"] == name)
-
-
 def _size_label(name: str) -> str:
     shape = settings.SIZES[name]
     return f"{name} ({shape['num_hidden_layers']} × {shape['hidden_size']})"
@@ -118,7 +126,7 @@ def _size_label(name: str) -> str:
 
 def _main_numbers(base: settings.RunConfig) -> dict:
     """How long, batch, learning rate and length; defaults follow the corpus."""
-    scope = f"new.{base.corpus.source}"
+    scope = f"new.{base.recipe}.{base.corpus.source}"
     columns = st.columns(5)
     until = columns[0].segmented_control("Train for", ["steps", "minutes"], default="steps",
                                          key="new.until", required=True)
@@ -152,7 +160,7 @@ def _more(base: settings.RunConfig, source: str, size: str) -> dict:
         for number, knob in enumerate(fields):
             key = f"{section}.{knob['name']}"
             with columns[number % 3]:
-                value = _field(knob, values[section][knob["name"]], f"new.{source}.{size}.{key}")
+                value = _field(knob, values[section][knob["name"]], f"new.{base.recipe}.{source}.{size}.{key}")
             if value != values[section][knob["name"]]:
                 changes[key] = value
     return changes

@@ -189,7 +189,8 @@ def forget_deleted_run() -> None:
 
 def _numbers(run: Run) -> None:
     """The newest held-out results, with what they began at."""
-    lines = [line for line in loaders.metrics(run) if "eval_mlm_accuracy" in line]
+    lines = [line for line in loaders.metrics(run)
+             if "eval_mlm_loss" in line or "eval_clm_loss" in line]
     if not lines:
         return
     first, last = lines[0], lines[-1]
@@ -197,7 +198,11 @@ def _numbers(run: Run) -> None:
     for label, key, form, inverse in (
             ("Masked words right", "eval_mlm_accuracy", "{:.1%}", False),
             ("Next sentences right", "eval_nsp_accuracy", "{:.1%}", False),
+            ("Sentences in order", "eval_sop_accuracy", "{:.1%}", False),
+            ("Replaced words found", "eval_rtd_accuracy", "{:.1%}", False),
+            ("Next words right", "eval_clm_accuracy", "{:.1%}", False),
             ("Perplexity", "eval_mlm_perplexity", "{:,.1f}", True),
+            ("Perplexity", "eval_clm_perplexity", "{:,.1f}", True),
             ("Masked-word loss", "eval_mlm_loss", "{:.3f}", True)):
         if not isinstance(last.get(key), (int, float)):
             continue
@@ -225,7 +230,7 @@ def _curves(name: str, other: str | None, axis: str, log: bool, zoom: bool) -> N
         st.caption("The curves begin with the first logged steps.")
         return
     baselines = baselines_of(run)
-    for row in (curves.MAIN[:2], curves.MAIN[2:]):
+    for row in curves.panels({column for table in tables.values() for column in table}):
         _row(row, tables, baselines, axis, log, zoom)
     with st.expander("Learning rate, gradient norm, speed", icon=":material/speed:"):
         _row(curves.OPTIMISER, tables, baselines, axis, log, zoom)
@@ -249,8 +254,9 @@ def baselines_of(run: Run) -> dict:
     except BertScopeError:
         known = None
     known = dict(known) if isinstance(known, dict) else {}
-    known.setdefault("nsp_chance", 0.5)
-    return {**known, "nsp_chance_loss": math.log(2)}
+    for pair in ("nsp", "sop"):
+        known |= {f"{pair}_chance": 0.5, f"{pair}_chance_loss": math.log(2)}
+    return known
 
 
 # -- details ----------------------------------------------------------------------------------
