@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 #: Raise it when the same text would give other ids or another store.
-FORMAT = 1
+FORMAT = 2
 #: A vocabulary is learnt from so many bytes at most, from documents all over the corpus,
 VOCABULARY_BYTES = 256 << 20
 #: and from so many documents of miniworld, which are all alike and slow to write.

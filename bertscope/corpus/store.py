@@ -6,6 +6,8 @@ A directory::
     sentences.bin   int64 [sentences + 1], offsets into ids
     documents.bin   int64 [documents + 1], offsets into sentences
     meta.jsonl      one object a document, and meta.bin, int64 [documents + 1], its byte offsets
+    words.bin       uint8 [tokens], 1 where a word begins; only where a text is written without
+                    spaces (Chinese), so that a segmenter had to say
     oracle/         what the generator of a corpus knows about each token, where it says so
     meta.json       the counts, written last
 
@@ -27,6 +29,7 @@ from tokenizers import Tokenizer
 
 from bertscope.corpus.conllu import Word
 from bertscope.corpus.document import Document
+from bertscope.corpus.words import continuing, segmented, without_spaces
 from bertscope.errors import BertScopeError
 
 FORMAT = 1
@@ -64,6 +67,7 @@ class TokenStore:
         ids: uint16 or uint32 [tokens].
         sentence_offsets: int64 [sentences + 1]; sentence ``s`` is ``ids[o[s]:o[s + 1]]``.
         document_offsets: int64 [documents + 1]; document ``d`` is sentences ``o[d]`` to ``o[d+1]``.
+        word_starts: uint8 [tokens], or None where "##" tells what continues a word.
         oracle: per-token knowledge of the corpus's generator, or None.
         notices: sentences about the corpus that its reader should know.
 
@@ -85,6 +89,8 @@ class TokenStore:
             self.sentence_offsets = self._map("sentences.bin", np.int64, sentences + 1)
             self.document_offsets = self._map("documents.bin", np.int64, documents + 1)
             self._meta_offsets = self._map("meta.bin", np.int64, documents + 1)
+            self.word_starts = self._map("words.bin", np.uint8, tokens) \
+                if counts.get("words") else None
             self.oracle = Oracle(**{name: self._map(f"oracle/{name}.bin", kind, tokens)
                                     for name, kind in _ORACLE_TYPES.items()}
                                  ) if counts["oracle"] else None
@@ -138,10 +144,10 @@ def build_store(docs: Iterable[Document], tokenizer, path: Path,
         BertScopeError: no document has a sentence.
     """
     encode = _encoder(tokenizer)
-    with _Writer(Path(path), len(tokenizer)) as writer:
+    with _Writer(Path(path), continuing(tokenizer)) as writer:
         for batch in _batches(docs):
             sentences = [sentence for document in batch for sentence in document.sentences]
-            offsets = any(map(_has_oracle, batch))
+            offsets = any(map(_has_oracle, batch)) or any(map(without_spaces, sentences))
             encoded = (pieces for start in range(0, len(sentences), BATCH_SENTENCES)
                        for pieces in encode(sentences[start:start + BATCH_SENTENCES], offsets))
             for document in batch:
@@ -212,9 +218,10 @@ def _encoder(tokenizer) -> Callable[[list[str], bool], Iterator[_Pieces]]:
 class _Writer:
     """Appends to the files of a store."""
 
-    def __init__(self, path: Path, vocab_size: int):
+    def __init__(self, path: Path, continues: np.ndarray):
         path.mkdir(parents=True, exist_ok=True)
-        self.path, self.vocab_size = path, vocab_size
+        self.path, self.continues, self.vocab_size = path, continues, len(continues)
+        vocab_size = self.vocab_size
         self.kind = np.uint16 if vocab_size <= 1 << 16 else np.uint32
         self.tokens = self.sentences = self.documents = self.meta_bytes = 0
         self.files = ExitStack()
@@ -222,6 +229,7 @@ class _Writer:
             self._open(name) for name in
             ("ids.bin", "sentences.bin", "documents.bin", "meta.jsonl", "meta.bin"))
         self.oracle: dict | None = None
+        self.words = None
         for ends in (self.sentence_ends, self.document_ends, self.meta_ends):
             ends.write(np.int64(0).tobytes())
 
@@ -242,6 +250,8 @@ class _Writer:
         self.sentence_ends.write((self.tokens + np.cumsum(lengths, dtype=np.int64)).tobytes())
         for place in kept:
             self.ids.write(np.array(encoded[place][0], self.kind).tobytes())
+        if self.words is not None or any(without_spaces(document.sentences[p]) for p in kept):
+            self._add_words([(document.sentences[place], *encoded[place]) for place in kept])
         if self.oracle is not None or _has_oracle(document):
             self._add_oracle(document, [(place, *encoded[place]) for place in kept])
         self.tokens += sum(lengths)
@@ -250,6 +260,18 @@ class _Writer:
         self.meta_bytes += self.meta.write(json.dumps(document.meta).encode() + b"\n")
         self.meta_ends.write(np.int64(self.meta_bytes).tobytes())
         self.document_ends.write(np.int64(self.sentences).tobytes())
+
+    def _add_words(self, encoded: list) -> None:
+        if self.words is None:  # all before was written with spaces
+            self.words = self._open("words.bin")
+            self.ids.flush()
+            before = np.fromfile(self.path / "ids.bin", self.kind, self.tokens)
+            self.words.write((~self.continues[before]).astype(np.uint8).tobytes())
+        for text, ids, offsets in encoded:
+            starts = ~self.continues[ids]
+            if without_spaces(text):
+                starts = segmented(text, offsets)
+            self.words.write(starts.astype(np.uint8).tobytes())
 
     def _add_oracle(self, document: Document, encoded: list) -> None:
         if self.oracle is None:
@@ -272,7 +294,7 @@ class _Writer:
         (self.path / "meta.json").write_text(json.dumps({
             "format": FORMAT, "dtype": np.dtype(self.kind).name, "vocab_size": self.vocab_size,
             "tokens": self.tokens, "sentences": self.sentences, "documents": self.documents,
-            "oracle": self.oracle is not None, "notices": list(notices)}), "utf-8")
+            "words": self.words is not None, "oracle": self.oracle is not None, "notices": list(notices)}), "utf-8")
 
 
 def _has_oracle(document: Document) -> bool:

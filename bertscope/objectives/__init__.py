@@ -4,11 +4,11 @@ Everything here is numpy on the token store: no torch, no model. The same functi
 trainer's batches and the pictures of them.
 """
 
-from bertscope.objectives.examples import Batch, Examples
-from bertscope.objectives.masking import MaskedRow, mask_row, predictions_per_row
+from bertscope.objectives.examples import Batch, Examples, Rows
+from bertscope.objectives.masking import Masked, mask_rows, predictions_per_row
 from bertscope.objectives.packing import plan_packed
 from bertscope.objectives.pairs import Pairs, plan_pairs
 from bertscope.objectives.plan import Plan
 
-__all__ = ["Batch", "Examples", "MaskedRow", "Pairs", "Plan", "mask_row", "plan_packed",
-           "plan_pairs", "predictions_per_row"]
+__all__ = ["Batch", "Examples", "Masked", "Pairs", "Plan", "Rows", "mask_rows",
+           "plan_packed", "plan_pairs", "predictions_per_row"]

@@ -9,8 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from bertscope.config import ObjectiveConfig
-from bertscope.objectives.keys import MASKS, ORDER, PLAN, generator
-from bertscope.objectives.masking import MaskedRow, mask_row
+from bertscope.corpus.words import continuing
+from bertscope.objectives.keys import ORDER, PLAN, generator, uniforms
+from bertscope.objectives.masking import Masked, mask_rows
 from bertscope.objectives.packing import plan_packed
 from bertscope.objectives.pairs import plan_pairs
 from bertscope.objectives.plan import Plan
@@ -75,6 +76,17 @@ class Batch:
         return self.masked_lm_labels[self.masked_lm_labels >= 0]
 
 
+@dataclass(frozen=True)
+class Rows:
+    """B examples before masking: ``input_ids``, ``token_type_ids`` and ``source`` [B, T], and their
+    ``lengths`` [B], all int64."""
+
+    input_ids: np.ndarray
+    token_type_ids: np.ndarray
+    source: np.ndarray
+    lengths: np.ndarray
+
+
 class Examples:
     """The examples of a set of documents under one objective.
 
@@ -96,9 +108,7 @@ class Examples:
         self.ordinary_ids = np.flatnonzero(~self.is_special)
         self.ordinary_ids = self.ordinary_ids[~np.isin(self.ordinary_ids, unused)]
         # Whole words: a segmenter's where the store has them, else what "##" does not continue.
-        self.continues = np.zeros(len(tokenizer), dtype=bool)
-        self.continues[[i for piece, i in tokenizer.get_vocab().items()
-                        if piece.startswith("##")]] = True
+        self.continues = continuing(tokenizer)
         self._planned = lru_cache(maxsize=2)(self._make_plan)
 
     def plan(self, epoch: int) -> Plan:
@@ -147,59 +157,62 @@ class Examples:
 
     def batch(self, epoch: int, indices: np.ndarray) -> Batch:
         """The examples ``indices`` of an epoch, padded to the longest of them."""
+        rows = self.rows(epoch, indices)
+        masked = self.masked(epoch, indices, rows)
+        width = rows.input_ids.shape[1]
+        padded = bool((rows.lengths < width).any())
+        label = self.plan(epoch).label
+        return Batch(
+            masked.input_ids, rows.token_type_ids,
+            (np.arange(width) < rows.lengths[:, None]).astype(np.int64) if padded else None,
+            masked.positions, masked.labels, None if label is None else label[indices],
+            rows.source)
+
+    def rows(self, epoch: int, indices: np.ndarray) -> Rows:
+        """The examples ``indices`` before masking."""
         plan = self.plan(epoch)
         lengths = plan.lengths[indices]
-        rows, width = len(indices), int(lengths.max())
-        input_ids = np.full((rows, width), self.pad, dtype=np.int64)
-        token_type_ids = np.zeros((rows, width), dtype=np.int64)
-        source = np.full((rows, width), -1, dtype=np.int64)
-        positions, labels = [], []
-        for row, index in enumerate(indices):
-            ids, segments, places = self.example(epoch, int(index))
-            masked = self.masked(epoch, int(index), ids, places)
-            length = len(ids)
-            input_ids[row, :length] = masked.input_ids
-            token_type_ids[row, :length] = segments
-            source[row, :length] = places
-            positions.append(masked.positions)
-            labels.append(masked.labels)
-        padded = bool((lengths < width).any())
-        attention_mask = (np.arange(width) < lengths[:, None]).astype(np.int64) if padded else None
-        return Batch(input_ids, token_type_ids, attention_mask, _filled_up(positions, 0),
-                     _filled_up(labels, -100),
-                     None if plan.label is None else plan.label[indices], source)
+        shape = (len(indices), int(lengths.max()))
+        first, last = plan.offsets[indices], plan.offsets[np.asarray(indices) + 1]
+        count = last - first  # spans of each example
+        row = np.repeat(np.arange(len(indices)), count)
+        span = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + first[row]
+        start, size = plan.spans[span, 0], plan.spans[span, 1] - plan.spans[span, 0]
+        # The column at which a span begins: after [CLS], and each span before it with its [SEP].
+        before = np.cumsum(size + 1) - (size + 1)
+        column = 1 + before - before[np.repeat(np.cumsum(count) - count, count)]
 
-    def example(self, epoch: int, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """One example before masking: ``input_ids``, ``token_type_ids`` and ``source``, each [T]."""
-        plan, ids = self.plan(epoch), self.store.ids
-        parts, pieces, special = [[-1]], [[self.cls]], [-1]
-        for start, stop in plan.of(index).tolist():
-            parts += [np.arange(start, stop), special]
-            pieces += [ids[start:stop], [self.sep]]
-        source = np.concatenate(parts)
-        input_ids = np.concatenate(pieces).astype(np.int64)
-        segments = np.zeros(len(source), dtype=np.int64)
+        within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+        source = np.full(shape, -1, dtype=np.int64)
+        source[np.repeat(row, size), np.repeat(column, size) + within] = \
+            np.repeat(start, size) + within
+        input_ids = np.where(source >= 0, self.store.ids[source], self.pad).astype(np.int64)
+        input_ids[:, 0] = self.cls
+        input_ids[row, column + size] = self.sep
+        token_type_ids = np.zeros(shape, dtype=np.int64)
         if plan.label is not None:
-            segments[len(parts[1]) + 2:] = 1
-        return input_ids, segments, source
+            places = np.arange(shape[1])
+            token_type_ids[(places >= column[1::2, None]) & (places < lengths[:, None])] = 1
+        return Rows(input_ids, token_type_ids, source, lengths)
 
-    def words(self, ids: np.ndarray, source: np.ndarray) -> np.ndarray:
-        """The number of each piece's word, ascending along the row, -1 for special pieces."""
-        special = self.is_special[ids]
+    def words(self, rows: Rows) -> np.ndarray:
+        """The number of each piece's word, ascending along a row, -1 for special pieces: [B, T]."""
+        special = self.is_special[rows.input_ids]
         if getattr(self.store, "word_starts", None) is not None:
-            starts = self.store.word_starts[source] != 0
+            starts = self.store.word_starts[rows.source] != 0
         else:
-            starts = ~self.continues[ids]
-        starts[1:] |= special[:-1]
-        return np.where(special, -1, np.cumsum(starts))
+            starts = ~self.continues[rows.input_ids]
+        starts[:, 1:] |= special[:, :-1]
+        return np.where(special, -1, np.cumsum(starts, axis=1))
 
-    def masked(self, epoch: int, index: int, ids: np.ndarray, source: np.ndarray) -> MaskedRow:
-        """The masking of one example in one epoch."""
-        objective = self.objective
-        return mask_row(ids, self.words(ids, source), self.ordinary_ids, self.mask_id,
-                        objective.mask_rate, objective.mask_share, objective.random_share,
-                        generator(self.seed, self._copy(epoch), MASKS, index),
-                        objective.mask_unit)
+    def masked(self, epoch: int, indices: np.ndarray, rows: Rows) -> Masked:
+        """The masking of these examples in one epoch."""
+        def draw(stream: int) -> np.ndarray:
+            return uniforms(self.seed, self._copy(epoch), stream, np.asarray(indices),
+                            rows.input_ids.shape[1])
+
+        return mask_rows(rows.input_ids, self.words(rows), rows.lengths, self.ordinary_ids,
+                         self.mask_id, self.objective, draw)
 
 
 def _cut_by_tokens(order: np.ndarray, lengths: np.ndarray, tokens: int, parts: int, pool: int,
@@ -215,14 +228,6 @@ def _cut_by_tokens(order: np.ndarray, lengths: np.ndarray, tokens: int, parts: i
         if start + rows <= len(order):
             yield order[start: start + rows]
         start += rows
-
-
-def _filled_up(rows: list[np.ndarray], filler: int) -> np.ndarray:
-    """Rows of unequal length as int64 [rows, longest]."""
-    table = np.full((len(rows), max(map(len, rows))), filler, dtype=np.int64)
-    for line, row in zip(table, rows):
-        line[: len(row)] = row
-    return table
 
 
 #: Held-out examples do not depend on the run's seed, so that runs can be compared.

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bertscope.objectives.keys import CHOICE, FATE, REPLACEMENT, RUN
+
 UNITS = ("piece", "word", "ngram", "span")
 MASK, RANDOM, KEEP = 0, 1, 2
 NGRAM = np.array([1, 1 / 2, 1 / 3]) / (1 + 1 / 2 + 1 / 3)
@@ -23,12 +25,12 @@ SPAN_P, SPAN_LONGEST = 0.2, 10
 
 
 @dataclass(frozen=True)
-class MaskedRow:
-    """One row after masking.
+class Masked:
+    """B rows after masking, all int64.
 
-    ``input_ids`` is the row as the model sees it [T]; ``positions`` are the places to predict,
-    ascending [n]; ``labels`` the pieces that stood there [n]; ``fate`` what was done with each
-    (0 [MASK], 1 random, 2 unchanged) [n]. All int64.
+    ``input_ids`` [B, T] is what the model sees. ``positions`` [B, P] are the places to predict,
+    ascending, ``labels`` [B, P] what stood there, ``fate`` [B, P] what was done with each (0 [MASK],
+    1 random, 2 unchanged). Rows with fewer than P are filled up with place 0, label and fate -100.
     """
 
     input_ids: np.ndarray
@@ -46,88 +48,113 @@ def predictions_per_row(length: int, rate: float) -> int:
     return max(1, round(length * rate))
 
 
-def mask_row(input_ids: np.ndarray, words: np.ndarray, ordinary_ids: np.ndarray, mask_id: int,
-             rate: float, mask_share: float, random_share: float, rng: np.random.Generator,
-             unit: str = "piece") -> MaskedRow:
-    """Choose pieces of one unpadded row and corrupt them.
+def mask_rows(input_ids: np.ndarray, words: np.ndarray, lengths: np.ndarray,
+              ordinary_ids: np.ndarray, mask_id: int, objective, draw) -> Masked:
+    """Choose pieces of each row and corrupt them.
 
     Args:
-        input_ids: int64 [T].
-        words: int64 [T], the number of the word that each piece belongs to, ascending; below 0
-            for pieces that are never chosen (special ones).
+        input_ids: int64 [B, T].
+        words: int64 [B, T], the number of the word that each piece belongs to, ascending; below 0
+            for pieces that are never chosen (special ones, padding).
+        lengths: int64 [B], pieces that are not padding.
         ordinary_ids: int64, the pieces that a random replacement is drawn from.
-        rate: share of the T pieces to choose.
-        mask_share, random_share: what becomes of a chosen piece; the rest stays as it is.
-        unit: one of ``UNITS``.
+        objective: ``mask_rate``, ``mask_share``, ``random_share``, ``mask_unit``.
+        draw: ``draw(stream)`` gives a number in [0, 1) for each place, [B, T].
     """
-    candidates = np.flatnonzero(words >= 0)
-    count = min(predictions_per_row(len(input_ids), rate), len(candidates))
-    if unit == "piece":
-        positions = np.sort(rng.choice(candidates, size=count, replace=False))
+    wanted = np.array([predictions_per_row(int(n), objective.mask_rate) for n in lengths])
+    counts = np.minimum(wanted, (words >= 0).sum(1))
+    if objective.mask_unit == "piece":
+        chosen, first = _pieces(words, counts, draw(CHOICE)), None
     else:
-        positions, spans = choose_words(words, count, unit, rng)
-    labels = input_ids[positions]
-    draw = rng.random(len(positions))
-    if unit == "span":
-        draw = draw[spans]  # the first draws decide, one a span
-    fate = np.where(draw < mask_share, MASK, np.where(draw < mask_share + random_share, RANDOM, KEEP))
+        chosen, first = _words(words, counts, objective.mask_unit, draw)
+    # The chosen places, ascending, to the left; the rest of a row is filler.
+    most = max(int(chosen.sum(1).max(initial=0)), 1)
+    positions = np.argsort(~chosen, axis=1, kind="stable")[:, :most]
+    real = np.take_along_axis(chosen, positions, 1)
+    positions = np.where(real, positions, 0)
+    labels = np.where(real, np.take_along_axis(input_ids, positions, 1), -100)
+
+    decided_at = positions if first is None else np.take_along_axis(first, positions, 1)
+    number = np.take_along_axis(draw(FATE), decided_at, 1)
+    fate = np.where(number < objective.mask_share, MASK, np.where(
+        number < objective.mask_share + objective.random_share, RANDOM, KEEP))
+    other = np.take_along_axis(draw(REPLACEMENT), positions, 1)
+    random = ordinary_ids[(other * len(ordinary_ids)).astype(np.int64)]
+    rows = np.broadcast_to(np.arange(len(input_ids))[:, None], positions.shape)
     shown = input_ids.copy()
-    shown[positions[fate == MASK]] = mask_id
-    replaced = positions[fate == RANDOM]
-    shown[replaced] = rng.choice(ordinary_ids, size=len(replaced))
-    return MaskedRow(shown, positions, labels, fate)
+    for kind, value in ((MASK, np.full_like(random, mask_id)), (RANDOM, random)):
+        here = real & (fate == kind)
+        shown[rows[here], positions[here]] = value[here]
+    return Masked(shown, positions, labels, np.where(real, fate, -100))
 
 
-def choose_words(words: np.ndarray, count: int, unit: str, rng: np.random.Generator,
-                 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whole words with at most ``count`` pieces together, but at least one word.
+def _pieces(words: np.ndarray, counts: np.ndarray, draw: np.ndarray) -> np.ndarray:
+    """The ``counts`` smallest draws of each row among its candidates, bool [B, T]: any subset of
+    that size is as likely as any other."""
+    draw = np.where(words >= 0, draw, 2.0)
+    rank = np.argsort(np.argsort(draw, axis=1), axis=1)
+    return rank < counts[:, None]
 
-    Words are tried in random order, each as the first of a run; a run that is too long, reaches a
-    special piece or meets one chosen before is shortened word by word, and given up at none.
 
-    Returns:
-        ``positions`` int64 [n], ascending, and ``spans`` int64 [n], the run that each belongs to,
-        numbered from 0 in the order of choice.
+def _words(words, counts, unit, draw) -> tuple[np.ndarray, np.ndarray]:
+    """Runs of whole words: which places are chosen, bool [B, T], and for ``span`` the first place
+    of each place's run, int64 [B, T]."""
+    order, lengths = draw(CHOICE), run_lengths(draw(RUN), unit)
+    chosen = np.zeros(words.shape, dtype=bool)
+    first = np.tile(np.arange(words.shape[1]), (len(words), 1))
+    for row, count in enumerate(counts.tolist()):
+        for start, stop in choose_runs(words[row], count, order[row], lengths[row]):
+            chosen[row, start:stop] = True
+            if unit == "span":
+                first[row, start:stop] = start
+    return chosen, first
+
+
+def run_lengths(draw: np.ndarray, unit: str) -> np.ndarray:
+    """How many words a run has that begins at each place, from numbers in [0, 1)."""
+    if unit == "ngram":
+        return 1 + np.searchsorted(np.cumsum(NGRAM)[:-1], draw, "right")
+    if unit == "span":  # the inverse of the geometric distribution function
+        return np.clip(np.ceil(np.log1p(-draw) / np.log1p(-SPAN_P)), 1, SPAN_LONGEST).astype(int)
+    return np.ones(draw.shape, dtype=int)
+
+
+def choose_runs(words: np.ndarray, count: int, order: np.ndarray, lengths: np.ndarray,
+                ) -> list[tuple[int, int]]:
+    """Runs of whole words of one row with at most ``count`` pieces together, but at least one word.
+
+    Words are tried in the order of their first piece's draw, each as the first of a run; a run
+    that is too long, reaches a special piece or meets one chosen before is shortened word by word,
+    and given up at none.
     """
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(words)) + 1, [len(words)]])
     inside = words[bounds[:-1]] >= 0
     starts, stops = bounds[:-1][inside].tolist(), bounds[1:][inside].tolist()
-    run_of = np.full(len(words), -1)
-    if not starts:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    lengths = _run_lengths(len(starts), unit, rng)
-    left, runs = count, 0
-    for first in rng.permutation(len(starts)).tolist():
-        last = _last_word(first, lengths[first], left, starts, stops, run_of)
+    if not starts or not count:
+        return []
+    taken, runs, left = set(), [], count
+    for first in np.argsort(order[starts]).tolist():
+        last = _last_word(first, int(lengths[starts[first]]), left, starts, stops, taken)
         if last is None:
             continue
-        run_of[starts[first]: stops[last]] = runs
+        taken.update(range(first, last + 1))
+        runs.append((starts[first], stops[last]))
         left -= stops[last] - starts[first]
-        runs += 1
         if left <= 0:
             break
-    if not runs and count:  # every word is longer than all there is to choose
+    if not runs:  # every word is longer than all there is to choose
         shortest = min(range(len(starts)), key=lambda k: stops[k] - starts[k])
-        run_of[starts[shortest]: stops[shortest]] = 0
-    positions = np.flatnonzero(run_of >= 0)
-    return positions, run_of[positions]
-
-
-def _run_lengths(words: int, unit: str, rng: np.random.Generator) -> list[int]:
-    if unit == "ngram":
-        return (rng.choice(len(NGRAM), size=words, p=NGRAM) + 1).tolist()
-    if unit == "span":
-        return np.minimum(rng.geometric(SPAN_P, size=words), SPAN_LONGEST).tolist()
-    return [1] * words
+        runs.append((starts[shortest], stops[shortest]))
+    return runs
 
 
 def _last_word(first: int, length: int, left: int, starts: list[int], stops: list[int],
-               run_of: np.ndarray) -> int | None:
+               taken: set[int]) -> int | None:
     """The last word of the longest run from ``first`` on that may be taken."""
-    found, begin = None, starts[first]
+    found = None
     for word in range(first, min(first + length, len(starts))):
         adjacent = word == first or starts[word] == stops[word - 1]
-        if not adjacent or stops[word] - begin > left or run_of[starts[word]] >= 0:
+        if not adjacent or stops[word] - starts[first] > left or word in taken:
             break
         found = word
     return found

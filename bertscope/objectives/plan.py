@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class Plan:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """Pieces of each example, special ones included, int64 [N]."""
         sizes = self.spans[:, 1] - self.spans[:, 0] + 1  # with its [SEP]

@@ -34,11 +34,12 @@ def phases(config: RunConfig, store, documents, tokenizer) -> list[Phase]:
 
 
 def batches(stages: list[Phase], position: Position, config: RunConfig, rank: int, processes: int,
-            ) -> Iterator[tuple[int, int, list[Batch]]]:
+            ahead: bool = False) -> Iterator[tuple[int, int, list[Batch]]]:
     """Yield (epoch, number, micro-batches of this process), for ever, from ``position`` on.
 
-    The next update's batches are made while the present one is computed. A new phase begins with
-    its epoch 0.
+    With ``ahead`` the next update's batches are made while the device computes the present one; a
+    CPU has no time to spare for that, and two threads would only wait for each other. A new phase
+    begins with its epoch 0.
     """
     training = config.training
 
@@ -59,6 +60,8 @@ def batches(stages: list[Phase], position: Position, config: RunConfig, rank: in
                 epoch, first = epoch + 1, 0
             epoch = 0
 
+    if not ahead:
+        yield from produce()
     with ThreadPoolExecutor(1) as pool:
         produced = produce()
         pending = pool.submit(next, produced)
