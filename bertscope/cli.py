@@ -49,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Runs are kept in ./runs; set BERTSCOPE_RUNS to keep them elsewhere.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_train(commands)
+    _add_plan(commands)
+    _add_compare(commands)
     _add_probe(commands)
     _add_predict(commands)
     demo = commands.add_parser("demo", help="train the demo run in the background, open the app on it",
@@ -94,11 +96,101 @@ def _add_train(commands) -> None:
                         help="what is trained (%(default)s)")
     parser.add_argument("--from-step", type=int, metavar="STEP",
                         help="with --resume: go back to this saved step first")
+    _add_knobs(parser)
+    parser.set_defaults(command=_train)
+
+
+def _add_plan(commands) -> None:
+    parser = commands.add_parser(
+        "plan", help="what would this training cost?",
+        description="Count parameters, memory and operations of a configuration, and measure a few "
+                    "steps of it on this machine. Takes the settings of 'train'.",
+        epilog="Example:  bertscope plan --size mini --max-length 512")
+    parser.add_argument("--size", choices=settings.SIZES, help="the model's layers and width")
+    parser.add_argument("--recipe", choices=settings.RECIPES, default="bert",
+                        help="what is trained (%(default)s)")
+    _add_knobs(parser)
+    parser.set_defaults(command=_plan)
+
+
+def _add_compare(commands) -> None:
+    parser = commands.add_parser(
+        "compare", help="train recipes side by side and print one table",
+        description="Train every recipe and option on the same text with the same budget and "
+                    "several seeds, then print mean and spread of their held-out numbers. Stopped "
+                    "and called again, it goes on where it stood.",
+        epilog="Example:  bertscope compare --corpus miniworld --steps 2000 --seeds 3",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", default="miniworld", help="as for train (%(default)s)")
+    parser.add_argument("--steps", type=int, default=2000, help="updates of each (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each (%(default)s)")
+    parser.add_argument("--batch-tokens", type=int, default=2048,
+                        help="word pieces per update (%(default)s)")
+    parser.add_argument("--variants", help="only these, separated by semicolons, e.g. "
+                                           "'bert; bert, static; roberta'")
+    parser.add_argument("--probe", metavar="DATA", help="also probe parts of speech: miniworld, a "
+                                                        ".conllu file or a folder of them")
+    parser.add_argument("--output", type=Path, help="write each run's numbers to this CSV file")
+    parser.set_defaults(command=_compare)
+
+
+def _compare(args) -> int:
+    for name, value in launch.TRAINER_THREADS.items():
+        os.environ.setdefault(name, value)
+    from bertscope.training import study
+
+    named = {"names": [name.strip() for name in args.variants.split(";")]} if args.variants else {}
+    frame = study.results(
+        study.train_all(study.Study(args.corpus, args.steps, args.seeds, args.batch_tokens, **named)),
+        _upos_probe(args.probe) if args.probe else None)
+    print(study.table(frame))
+    if args.output:
+        frame.to_csv(args.output, index=False)
+    return 0
+
+
+def _upos_probe(data_name: str):
+    """A function from a run to its mean test accuracy over layers 1 ... L: none is picked out."""
+    from bertscope.analysis.activations import load
+    from bertscope.analysis.probing import ProbeConfig, data, probe
+
+    gold = data(data_name)
+    config = ProbeConfig(task="upos", max_train=4000, max_test=4000, random_init=False)
+
+    def accuracy(run: runs.Run) -> float:
+        table = probe(load(run.checkpoints()[-1].path), gold.train, gold.valid, gold.test,
+                      config).to_frame()
+        return float(table.loc[table["layer"] >= 1, "accuracy"].mean())
+
+    return accuracy
+
+
+def _add_knobs(parser) -> None:
     for section, kind in SECTIONS.items():
         group = parser.add_argument_group(section)
         for knob in settings.knobs(kind):
             _add_knob(group, section, knob)
-    parser.set_defaults(command=_train)
+
+
+def _plan(args) -> int:
+    for name, value in launch.TRAINER_THREADS.items():
+        os.environ.setdefault(name, value)
+    from bertscope.training.cost import plan
+
+    config = run_config({k: v for k, v in vars(args).items() if "." in k}, args.size, args.recipe)
+    cost = plan(config)
+    print(f"{config.recipe}, {config.model.num_hidden_layers} layers x {config.model.hidden_size}, "
+          f"{config.corpus.vocab_size:,} pieces, {config.objective.max_length} pieces per example")
+    for title, parts, form in (("parameters", cost.parameters, "{:,}".format),
+                               ("memory", cost.memory, lambda n: f"{n / 2**20:,.1f} MiB")):
+        print(f"\n{title:24}{form(sum(parts.values())):>16}")
+        for name, number in parts.items():
+            print(f"  {name:22}{form(number):>16}")
+    print(f"\nper token               {cost.flops_per_token / 1e6:>12,.2f} MFLOP, forward and backward"
+          f"\n  grows with length     {cost.attention_share:>12.1%} of them (attention)"
+          f"\nspeed on {cost.device:15}{cost.tokens_per_second:>12,.0f} tokens per second"
+          f"\nthe whole training      {cost.seconds / 60:>12,.1f} minutes")
+    return 0
 
 
 def _add_knob(group, section: str, knob: dict) -> None:

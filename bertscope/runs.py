@@ -125,12 +125,17 @@ def create_run(name: str, config: RunConfig, root: Path | None = None) -> Run:
 
 def free_name(stem: str, root: Path | None = None) -> str:
     """``stem``, or ``stem-2``, ``stem-3`` ... : the first name that is not taken."""
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:50] or "run"
+    stem = free_stem(stem)
     root, number, name = root or runs_root(), 1, stem
     while (root / name).exists():
         number += 1
         name = f"{stem}-{number}"
     return name
+
+
+def free_stem(text: str) -> str:
+    """``text`` (a path, a title) as the beginning of a run's name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[-50:].lstrip("-._") or "run"
 
 
 def _check_name(name: str) -> None:

@@ -40,9 +40,7 @@ class _VocabularyLoss(torch.autograd.Function):
         rows = max(1, BLOCK.get(hidden.device.type, 1 << 26) // len(weight))
         loss, correct = hidden.new_zeros((), dtype=torch.float32), labels.new_zeros(())
         if wanted:
-            grads = [torch.empty_like(hidden, dtype=torch.float32),
-                     torch.zeros_like(weight, dtype=torch.float32),
-                     torch.zeros_like(bias, dtype=torch.float32)]
+            grads = [torch.empty_like(hidden, dtype=torch.float32), None, None]
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             h, label = hidden[part], labels[part]
@@ -61,8 +59,8 @@ class _VocabularyLoss(torch.autograd.Function):
                 grad.scatter_add_(1, place, grad.new_full(place.shape, smoothing - 1.0))
                 grad *= kept[:, None]
                 grads[0][part] = grad @ weight
-                grads[1].addmm_(grad.t(), h.float())
-                grads[2] += grad.sum(0)
+                products = grad.t() @ h.float(), grad.sum(0)
+                grads[1:] = products if not start else map(torch.add, grads[1:], products)
         if wanted:
             ctx.save_for_backward(*grads)
             ctx.types = hidden.dtype, weight.dtype, bias.dtype

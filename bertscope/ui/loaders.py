@@ -109,6 +109,19 @@ def labelled_texts(source: str, limit: int):
     return table, gallery.label_columns(table)
 
 
+#: A larger model is not tried out in the app's own process.
+MOST_PARAMETERS = 150_000_000
+
+
+@st.cache_data(max_entries=32, show_spinner="Taking a few steps …")
+def cost(config):
+    """``training.cost.plan`` of a configuration."""
+    warm_up().join()
+    from bertscope.training.cost import plan
+
+    return plan(config, MOST_PARAMETERS)
+
+
 @st.cache_resource(show_spinner=False)
 def _recent() -> OrderedDict:
     """Results kept by hand: Streamlit's caches do not let a progress bar be drawn meanwhile."""

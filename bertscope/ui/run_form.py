@@ -8,7 +8,7 @@ from bertscope import config as settings
 from bertscope import launch, runs
 from bertscope.cli import run_config
 from bertscope.errors import BertScopeError
-from bertscope.ui import sidebar
+from bertscope.ui import loaders, sidebar
 from bertscope.ui.frame import show_error
 from bertscope.ui.text import markdown
 
@@ -57,6 +57,35 @@ def form() -> None:
         if st.button("Start training", type="primary", icon=":material/play_arrow:",
                      key="new.start"):
             _start(name.strip() or runs.free_name(stem), config)
+        if st.button("What will it cost?", icon=":material/calculate:", key="new.plan",
+                     help="Counts parameters, memory and operations, and measures a few steps."):
+            st.session_state["_planned"] = config
+    if st.session_state.get("_planned") == config:
+        _costs(config)
+
+
+def _costs(config: settings.RunConfig) -> None:
+    """What the training will take, measured in a few steps by the app's own process."""
+    try:
+        cost = loaders.cost(config)
+    except BertScopeError as error:
+        show_error(error)
+        return
+    row = st.container(horizontal=True)
+    for label, value, help_ in (
+            ("Parameters", f"{sum(cost.parameters.values()):,}",
+             ", ".join(f"{part} {n:,}" for part, n in cost.parameters.items())),
+            ("Memory", f"{sum(cost.memory.values()) / 2**20:,.0f} MiB",
+             ", ".join(f"{part} {n / 2**20:,.1f}" for part, n in cost.memory.items())),
+            ("Per token", f"{cost.flops_per_token / 1e6:,.1f} MFLOP",
+             "Forward and backward, at the full length."),
+            ("Grows with length", f"{cost.attention_share:.0%}",
+             "The share of the operations that attention's two products take: twice the length, "
+             "twice as many per token."),
+            ("Speed here", f"{cost.tokens_per_second:,.0f} /s",
+             "Word pieces per second. The app lets trainers go first, so training is faster."),
+            ("All of it", f"{cost.seconds / 60:,.1f} min", None)):
+        row.metric(label, value, help=help_, width=150)
 
 
 def experiments() -> list:
