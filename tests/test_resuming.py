@@ -232,7 +232,6 @@ def test_domain_adaptation_begins_where_the_other_run_ended(root, text, tmp_path
 
 
 def test_tensorboard_files_and_gradient_checkpointing(root, text):  # noqa: F811
-    pytest.importorskip("tensorboard")
     run = make(root, "events", text, training__steps=10, training__tensorboard=True,
                training__gradient_checkpointing=True)
     train(run)

@@ -138,6 +138,8 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
         run.truncate_metrics(position.step if state else -1)
         run.write_config(config, **_facts(config, model, corpus, train_documents, held_out,
                                           heldout_batches, accelerator))
+    if training.tensorboard:
+        accelerator.init_trackers("tensorboard")  # the folder's name
     clock, window = Clock(position.seconds), Window(
         weights, position.window if main else {})
     bar = tqdm(total=None if training.max_minutes else training.steps, initial=position.step,
