@@ -31,6 +31,9 @@ def main() -> None:
     from bertscope.analysis.pairs import require_nsp_head
 
     require_nsp_head(model)  # before any text is asked for
+    if chosen.run and "sop" in chosen.run.config().objectives:
+        st.info("This run's pair head has learnt the order of two neighbouring texts (SOP): what is "
+                "shown as *B follows A* means *they are not swapped*.", icon=":material/swap_horiz:")
     examples = texts.pairs(chosen)
     first = examples[0] if examples else None
     left, right = st.columns(2)
