@@ -7,6 +7,7 @@ are made from this file and cannot drift from it. Unknown keys are errors.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import types
 import typing
@@ -188,7 +189,7 @@ class RunConfig:
             for part in path:
                 place = place.get(part) if isinstance(place, dict) else None
             if not isinstance(place, dict) or leaf not in place:
-                raise BertScopeError(f"There is no setting called {key!r}.")
+                raise BertScopeError(f"There is no setting called {key!r}.{_meant(key)}")
             place[leaf] = value
         return RunConfig.from_dict(values)
 
@@ -271,6 +272,15 @@ def knobs(section: type) -> list[dict]:
     ]
 
 
+def _meant(key: str) -> str:
+    """" Did you mean ...?", where a setting of a like name exists."""
+    known = [f"{f.name}.{name}" for f in dataclasses.fields(RunConfig)
+             if dataclasses.is_dataclass(f.default_factory)
+             for name in (inner.name for inner in dataclasses.fields(f.default_factory))]
+    near = difflib.get_close_matches(key, [*known, "recipe"], 1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
 def _plain(hint) -> tuple[type, bool]:
     """``int | None`` -> ``(int, True)``; ``int`` -> ``(int, False)``."""
     if isinstance(hint, types.UnionType):
@@ -285,7 +295,8 @@ def _build(cls: type, values: object, path: str):
     hints = typing.get_type_hints(cls)
     unknown = sorted(set(values) - set(hints))
     if unknown:
-        raise BertScopeError(f"There is no setting called {path + unknown[0]!r}.")
+        raise BertScopeError(f"There is no setting called {path + unknown[0]!r}."
+                             f"{_meant(path + unknown[0])}")
     built = {}
     for f in dataclasses.fields(cls):
         if f.name not in values:

@@ -65,3 +65,13 @@ def test_what_is_asked_for_wins_over_the_corpus_and_the_size():
     assert made.corpus.vocab_size == config.CORPUS_DEFAULTS["miniworld"]["corpus.vocab_size"]
     assert made.model.hidden_size == 64 and made.model.num_hidden_layers == 4
     assert made.training.steps == run_config({}).training.steps
+
+
+def test_a_misspelt_setting_is_answered_with_the_likeliest_one():
+    with pytest.raises(BertScopeError, match="Did you mean 'training.learning_rate'"):
+        RunConfig().override({"training.learning_rat": 1.0})
+    with pytest.raises(BertScopeError, match="Did you mean 'objective.mask_rate'"):
+        RunConfig.from_dict({"objective": {"maskrate": 0.2}})
+    with pytest.raises(BertScopeError) as caught:
+        RunConfig().override({"zzz": 1})
+    assert "Did you mean" not in str(caught.value)
