@@ -377,3 +377,36 @@ def test_an_interrupted_run_says_so_and_offers_to_resume(own_runs):
     at = app("train", run="tiny")
     assert not at.exception and "ended without a word" in said(at)
     assert at.button(key="resume").label == "Resume"
+
+
+def test_a_recipe_brings_its_own_settings_and_says_what_it_costs(no_runs):
+    at = app("train")
+    at.selectbox(key="new.recipe").set_value("electra").run()
+    assert not at.exception
+    assert at.selectbox(key="new.electra.miniworld.tiny.objective.pairs").value == "full_sentences"
+    assert at.number_input(key="new.electra.miniworld.tiny.objective.mask_share").value == 0.85
+    at.button(key="new.plan").click().run()
+    assert not at.exception and not at.error
+    shown = {metric.label: metric.value for metric in at.metric}
+    assert int(shown["Parameters"].replace(",", "")) > 100_000 and "min" in shown["All of it"]
+    at.selectbox(key="new.recipe").set_value("roberta").run()
+    assert not at.metric, "a plan belongs to the settings it was made for"
+    at.selectbox(key="new.roberta.miniworld.tiny.objective.pairs").set_value("nsp").run()
+    assert not at.exception and "has no head" in at.error[0].value.replace("\\", "")
+
+
+@pytest.mark.parametrize("recipe", ["electra", "causal", "albert"])
+def test_every_page_copes_with_every_recipe(no_runs, recipe):
+    from bertscope.cli import run_config
+    from bertscope.runs import create_run
+    from bertscope.training.loop import train
+
+    run = create_run("other", run_config({
+        "corpus.documents": 60, "model.hidden_size": 32, "model.intermediate_size": 64,
+        "training.steps": 4, "training.evaluation_examples": 32}, recipe=recipe), no_runs)
+    train(run)
+    for page in ("train", "predict", "next_sentence", "attention", "embeddings", "probing"):
+        at = app(page, run="other")
+        assert not at.exception, page
+    at = app("predict", run="other")
+    assert ("no MLM head" in said(at) or bool(at.error)) == (recipe != "albert")
