@@ -1,5 +1,10 @@
 import sys
 
-from bertscope.cli import main
+try:
+    from bertscope.cli import main
 
-sys.exit(main())
+    status = main()
+except KeyboardInterrupt:  # before the command line could catch it
+    print("bertscope: interrupted", file=sys.stderr)
+    status = 130
+sys.exit(status)

@@ -113,6 +113,13 @@ def _add_plan(commands) -> None:
     parser.set_defaults(command=_plan)
 
 
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:,.0f} seconds"
+
+
 def _add_compare(commands) -> None:
     parser = commands.add_parser(
         "compare", help="train recipes side by side and print one table",
@@ -179,24 +186,33 @@ def _plan(args) -> int:
 
     config = run_config({k: v for k, v in vars(args).items() if "." in k}, args.size, args.recipe)
     cost = plan(config)
+    training = config.training
+    how_long = f"{training.max_minutes:g} minutes" if training.max_minutes else \
+        f"{training.steps:,} steps"
     print(f"{config.recipe}, {config.model.num_hidden_layers} layers x {config.model.hidden_size}, "
-          f"{config.corpus.vocab_size:,} pieces, {config.objective.max_length} pieces per example")
+          f"a vocabulary of {config.corpus.vocab_size:,}\n{how_long} of "
+          f"{training.batch_tokens or training.batch_size * config.objective.max_length:,} word pieces, "
+          f"examples of {config.objective.max_length}")
     for title, parts, form in (("parameters", cost.parameters, "{:,}".format),
                                ("memory", cost.memory, lambda n: f"{n / 2**20:,.1f} MiB")):
         print(f"\n{title:24}{form(sum(parts.values())):>16}")
         for name, number in parts.items():
             print(f"  {name:22}{form(number):>16}")
     print(f"\nper token               {cost.flops_per_token / 1e6:>12,.2f} MFLOP, forward and backward"
-          f"\n  grows with length     {cost.attention_share:>12.1%} of them (attention)"
+          f"\n  of these              {cost.attention_share:>12.1%} double with twice the length (attention)"
           f"\nspeed on {cost.device:15}{cost.tokens_per_second:>12,.0f} tokens per second"
-          f"\nthe whole training      {cost.seconds / 60:>12,.1f} minutes")
+          f"\nthe whole training      {_duration(cost.seconds):>20}")
     return 0
 
 
 def _add_knob(group, section: str, knob: dict) -> None:
     key = f"{section}.{knob['name']}"
     flag = "--" + SHORT.get(key, knob["name"]).replace("_", "-")
-    text = f"{knob['help']} ({'none' if knob['default'] is None else knob['default']})".replace("%", "%%")
+    own = {value for changes in (*settings.RECIPES.values(), *settings.CORPUS_DEFAULTS.values())
+           for value in changes}
+    default = "none" if knob["default"] is None else knob["default"]
+    note = "; recipes or built-in corpora bring their own" if key in own else ""
+    text = f"{knob['help']} ({default}{note})".replace("%", "%%")
     more = {"action": argparse.BooleanOptionalAction} if knob["type"] is bool else {
         "type": knob["type"], "choices": knob.get("choices"),
         "metavar": None if "choices" in knob else knob["type"].__name__.upper()}
@@ -210,8 +226,8 @@ def run_config(changes: dict[str, object], size: str | None = None, recipe: str 
     # "tiny" is the default shape, which a corpus may refine.
     shape = {} if size in (None, "tiny") else {
         f"model.{k}": v for k, v in settings.sized(size).items()}
-    if folder := asked.get("training.init_from"):
-        shape = settings.shape_of(str(folder))
+    if "training.init_from" in asked:
+        shape = settings.shape_of(str(asked["training.init_from"]))
     defaults = settings.defaults(recipe, str(asked.get("corpus.source", "miniworld")))
     return settings.RunConfig().override({**defaults, **shape, **asked})
 
@@ -220,14 +236,20 @@ def _train(args) -> int:
     for name, value in launch.TRAINER_THREADS.items():  # before torch is imported
         os.environ.setdefault(name, value)
     changes = {k: v for k, v in vars(args).items() if "." in k}
-    if args.resume:
+    if args.from_step is not None and args.resume is None:
+        raise BertScopeError("--from-step goes with --resume RUN.")
+    if args.resume is not None:
         given = [k for k, v in changes.items() if v is not None]
         if given or args.size or args.name:
             raise BertScopeError("--resume goes on with the run's own configuration; "
                                  "it takes no other setting.")
         run = runs.open_run(args.resume)
+        run.clear_stop()
         if args.from_step is not None:
             run.go_back_to(args.from_step)
+        elif run.status()["state"] == "finished":
+            print(f"Run {run.name} is finished: there is nothing left to do.")
+            return 0
     else:
         run = _new_run(args, run_config(changes, args.size, args.recipe))
     print(f"Run {run.name} in {run.path}")
@@ -242,10 +264,13 @@ def _train(args) -> int:
 
 def _new_run(args, config: settings.RunConfig) -> runs.Run:
     """Create the run; under torchrun the first process does, the others wait for it."""
+    from bertscope.corpus.sources import require_source
+
+    require_source(config.corpus.source)  # before a run is made of it
     kind = "" if config.recipe == "bert" else f"{config.recipe}-"
-    stem = args.name or f"{Path(config.corpus.source).name}-{kind}{args.size or 'tiny'}"
+    stem = f"{Path(config.corpus.source).name}-{kind}{args.size or 'tiny'}"
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        name = args.name or runs.free_name(stem)
+        name = runs.free_name(stem) if args.name is None else args.name
         return runs.create_run(name, config)
     from bertscope.training.distributed import create_together
 
@@ -304,6 +329,7 @@ def _probe(args) -> int:
 
     model = load(runs.find_checkpoint(args.checkpoint))
     gold = data(args.data)
+    print(f"Probing {model.path} ...", flush=True)
     config = ProbeConfig(task=args.task, max_train=args.max_train, max_test=args.max_test,
                          seed=args.seed, masked=args.masked,
                          random_init=not args.no_random)
@@ -318,7 +344,8 @@ def _probe(args) -> int:
     table = result.to_frame()
     print(f"{args.task} on {gold.name}: {result.n_train} training, {result.n_valid} validation, "
           f"{result.n_test} test words, {len(result.labels)} labels, seed {args.seed}")
-    print(table.to_string(index=False, float_format=lambda x: f"{x:.3f}"))
+    shown = ["weights", "layer", "accuracy", "low", "high", "macro_f1"]
+    print(table[shown].to_string(index=False, float_format=lambda x: f"{x:.3f}"))
     print(f"Majority label {result.majority:.3f}; most frequent label of each word "
           f"{result.type_baseline:.3f}.")
     if args.output:
@@ -332,7 +359,7 @@ def _probe(args) -> int:
 def _add_predict(commands) -> None:
     parser = commands.add_parser(
         "predict", help="fill in [MASK] with a checkpoint",
-        epilog='Example:  bertscope predict demo "the united [MASK] of america"')
+        epilog='Example:  bertscope predict demo "the [MASK] is very old."')
     parser.add_argument("checkpoint", help="a run, a run at a step (demo@400), a directory or a hub name")
     parser.add_argument("text", help="a sentence with [MASK] in it")
     parser.add_argument("-k", type=int, default=5, help="candidates for each place (%(default)s)")
@@ -343,12 +370,16 @@ def _predict(args) -> int:
     from bertscope.analysis.activations import encode, load
     from bertscope.analysis.predictions import predict
 
+    if args.k < 1:
+        raise BertScopeError("-k must be at least 1.")
     model = load(runs.find_checkpoint(args.checkpoint))
     encoded = encode(model, args.text)
     masked = [i for i, piece in enumerate(encoded.input_ids)
               if piece == model.tokenizer.mask_token_id]
     if not masked:
-        raise BertScopeError("There is no [MASK] in the text.")
+        raise BertScopeError("There is no [MASK] in the text; write it where a word is to be "
+                             "guessed, as in \"the [MASK] is very old\".")
+    print(f"# {model.path}", file=sys.stderr)
     for place in predict(model, encoded, masked, args.k):
         print("  ".join(f"{c.token} {c.probability:.3f}" for c in place.candidates))
     return 0

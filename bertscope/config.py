@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -91,8 +92,9 @@ class TrainingConfig:
     steps: int = _knob(2000, "optimiser updates", min=1)
     max_minutes: float | None = _knob(
         None, "train for so long instead; the learning rate then follows the clock", min=0.01)
-    batch_size: int = _knob(32, "examples per update on each process, before accumulation", min=1)
-    accumulation: int = _knob(1, "micro-batches added up into one update", min=1)
+    batch_size: int = _knob(32, "examples per update on each process, before accumulation",
+                            min=1, max=65_536)
+    accumulation: int = _knob(1, "micro-batches added up into one update", min=1, max=65_536)
     learning_rate: float = _knob(1e-3, "peak learning rate", min=1e-7, max=1.0)
     warmup: float = _knob(0.1, "share of the training spent warming up", min=0.0, max=1.0)
     warmup_steps: int | None = _knob(None, "updates spent warming up, instead of a share", min=0)
@@ -105,7 +107,8 @@ class TrainingConfig:
     label_smoothing: float = _knob(0.0, "share of each label given to all pieces alike",
                                    min=0.0, max=0.9)
     batch_tokens: int | None = _knob(
-        None, "word pieces per update on each process, instead of a number of examples", min=16)
+        None, "word pieces per update on each process, instead of a number of examples",
+        min=16, max=10_000_000)
     short_length: int | None = _knob(
         None, "train on examples of this length first, as the original did", min=16, max=4096)
     short_share: float = _knob(0.9, "share of the training spent on the short examples",
@@ -320,8 +323,8 @@ def _check(key: str, value, kind: type, optional: bool, limits) -> object:
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise BertScopeError(f"{key} must be of type {kind.__name__}, not {json.dumps(value, default=str)}.")
-    if kind is float and value != value:
-        raise BertScopeError(f"{key} must be a number.")
+    if kind is float and not math.isfinite(value):
+        raise BertScopeError(f"{key} must be a finite number.")
     if "choices" in limits and value not in limits["choices"]:
         raise BertScopeError(f"{key} must be one of {', '.join(limits['choices'])}, not {value!r}.")
     if "min" in limits and value < limits["min"]:
@@ -351,6 +354,9 @@ def _check_recipe(made: RunConfig) -> None:
         raise BertScopeError(f"Recipe {made.recipe} has no head for objective.pairs {pairs}; "
                              f"choose from {', '.join(others)}.")
     training, short = made.training, made.training.short_length
+    if training.gradient_checkpointing and made.recipe == "albert":
+        raise BertScopeError("training.gradient_checkpointing cannot go with recipe albert: "
+                             "transformers has none for its shared layers.")
     if training.max_minutes is not None and (short or training.warmup_steps is not None
                                              or training.schedule == "inverse_sqrt"):
         raise BertScopeError("training.max_minutes goes by the clock: short_length, warmup_steps and "

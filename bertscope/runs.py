@@ -111,10 +111,12 @@ def create_run(name: str, config: RunConfig, root: Path | None = None) -> Run:
     """
     _check_name(name)
     run = Run((root or runs_root()) / name)
+    if run.exists() and not run.checkpoints() and run.status()["state"] == "failed":
+        run.delete()  # it never began: its name is free
     try:
         run.path.mkdir(parents=True)
     except FileExistsError:
-        raise BertScopeError(f"There is already a run called {name!r}.") from None
+        raise BertScopeError(f"There is already a run called {name!r}; choose another name, or resume it.") from None
     except OSError as error:
         raise BertScopeError(f"The run's folder cannot be made: {error.strerror}.") from None
     run.checkpoints_path.mkdir()
@@ -315,6 +317,11 @@ class Run:
             kept = [json.dumps(line) + "\n" for line in self._lines(name) if line["step"] <= step]
             write_atomically(self.path / name, "".join(kept))
 
+    def tidy(self) -> None:
+        """Remove what killed processes left half written; only for the holder of the lock."""
+        for scratch in self.path.rglob(".*.partial"):
+            shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink(missing_ok=True)
+
     def ask_to_stop(self) -> None:
         (self.path / "STOP").touch()
 
@@ -358,9 +365,11 @@ class Run:
         if self.alive():
             raise BertScopeError(f"Run {self.name!r} is being trained; stop it first.")
         steps = [state.step for state in self.states()]
+        if not steps:
+            raise BertScopeError(f"Run {self.name!r} has no saved state to go back to.")
         if step not in steps:
             raise BertScopeError(f"Run {self.name!r} can be resumed from step "
-                                 f"{' or '.join(map(str, steps)) or '0'} only, not from {step}.")
+                                 f"{' or '.join(map(str, steps))} only, not from {step}.")
         for state in self.states():
             if state.step > step:
                 shutil.rmtree(state.path)

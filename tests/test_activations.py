@@ -464,3 +464,16 @@ def test_a_trained_model_of_others():
                            "The stock market fell sharply."], 6, "mean")
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     assert unit[0] @ unit[1] > 0.5 > 0.2 > unit[0] @ unit[2]
+
+
+def test_checkpoints_can_be_opened_by_many_threads_at_once(tmp_path):
+    """Two tabs, two pages: transformers' own loading is not made for that."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    paths = []
+    for number in range(3):
+        paths.append(tmp_path / str(number))
+        tiny_models.save(paths[-1])
+    with ThreadPoolExecutor(4) as pool:
+        opened = list(pool.map(load, paths * 4))
+    assert len(opened) == 12 and all(model.has_mlm_head for model in opened)

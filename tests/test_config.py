@@ -21,7 +21,7 @@ def test_a_configuration_survives_json():
     ("training.steps", "many", "training.steps must be of type int"),
     ("training.steps", True, "training.steps must be of type int"),
     ("training.steps", 0, "at least 1"),
-    ("training.learning_rate", float("nan"), "must be a number"),
+    ("training.learning_rate", float("nan"), "must be a finite number"),
     ("objective.masking", "none", "dynamic, static"),
     ("model.hidden_size", 130, "at most"),
     ("model.num_attention_heads", 3, "multiple of"),
@@ -75,3 +75,28 @@ def test_a_misspelt_setting_is_answered_with_the_likeliest_one():
     with pytest.raises(BertScopeError) as caught:
         RunConfig().override({"zzz": 1})
     assert "Did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (["train", "--resume", ""], "A run's name has"),
+    (["train", "--name", "", "--steps", "1"], "A run's name has"),
+    (["train", "--from-step", "3"], "goes with --resume"),
+    (["train", "--corpus", "no/such/text"], "no file or folder"),
+    (["train", "--max-minutes", "inf"], "must be a finite number"),
+    (["train", "--batch-size", "99999999999"], "at most 65536"),
+    (["train", "--recipe", "albert", "--gradient-checkpointing"], "cannot go with recipe albert"),
+    (["train", "--recipe", "roberta", "--pairs", "nsp"], "has no head"),
+    (["train", "--init-from", ""], "must be the folder of a checkpoint"),
+    (["train", "--short-length", "32", "--max-minutes", "1"], "goes by the clock"),
+    (["train", "--short-length", "300", "--max-length", "128"], "must be less than"),
+    (["predict", "x", "a [MASK]", "-k", "0"], "-k must be at least 1"),
+])
+def test_a_bad_command_is_one_sentence_and_leaves_nothing(arguments, sentence, tmp_path, monkeypatch,
+                                                          capsys):
+    from bertscope.cli import main
+
+    monkeypatch.setenv("BERTSCOPE_RUNS", str(tmp_path / "runs"))
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert sentence in said and said.count("\n") == 1 and "Traceback" not in said
+    assert not (tmp_path / "runs").exists()

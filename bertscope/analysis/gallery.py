@@ -252,7 +252,7 @@ def _origin(document: Document) -> str:
     """Where an example comes from."""
     meta = document.meta
     known = meta.get("title") or meta.get("document") or Path(str(meta.get("path", ""))).stem
-    return f"from {known}" if known else ""
+    return f"from “{known}”" if known else ""
 
 
 def _neighbours(source: str, limit: int, run: Run | None) -> list[Pair]:

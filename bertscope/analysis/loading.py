@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ transformers_logging.disable_progress_bar()  # "Loading weights" for a model of 
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
+#: transformers builds a model under a default device of the whole process: two threads that open
+#: checkpoints at once would get each other's.
+_ONE_AT_A_TIME = threading.Lock()
 _HUB_TIMEOUT = 5.0  # seconds until a silent network counts as none
 
 
@@ -201,7 +205,7 @@ def _model(folder: Path, config: PretrainedConfig, names: set[str],
     else:
         kind = AutoModelForMaskedLM
     try:
-        with _quiet():
+        with _ONE_AT_A_TIME, _quiet():
             model, info = kind.from_pretrained(
                 str(folder), config=config, attn_implementation="eager", dtype=torch.float32,
                 use_safetensors=True, trust_remote_code=False, local_files_only=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -78,8 +79,10 @@ def log_probabilities(model: LoadedModel, encoded: Encoded, masked: Sequence[int
 def require_mlm_head(model: LoadedModel) -> None:
     """Raise the sentence for a checkpoint that cannot fill masks."""
     if not model.has_mlm_head:
+        generator = Path(model.path) / "generator"
+        way_out = f" ELECTRA's generator does that: open {generator}" if generator.is_dir() else ""
         raise BertScopeError("This checkpoint has no MLM head: it cannot say what a masked piece "
-                             "was.")
+                             f"was.{way_out}")
 
 
 def _prediction(model: LoadedModel, encoded: Encoded, position: int, log_p: np.ndarray, k: int,

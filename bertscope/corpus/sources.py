@@ -98,6 +98,12 @@ def source_bytes(source: str) -> int:
         return sum(file.stat().st_size for file in find_files(path))
 
 
+def require_source(source: str) -> None:
+    """Raise the sentence for a corpus that does not exist."""
+    if source not in BUILT_IN:
+        _path(source)
+
+
 def _path(source: str) -> Path:
     if not source.strip() or "\0" in source:
         raise BertScopeError(f"Say which corpus: {', '.join(BUILT_IN)}, or the path of a file "

@@ -63,6 +63,7 @@ def train(run: Run) -> None:
     with ExitStack() as stack:
         if accelerator.is_main_process:
             stack.enter_context(run.lock())
+            run.tidy()
             run.write_status(state="preparing", locked=True, message="preparing the corpus")
         stack.enter_context(_failures_noted(run, accelerator.is_main_process))
         stop = stack.enter_context(_stop_signals())
@@ -98,7 +99,7 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
         _begin_with(model, training.init_from)
     if training.gradient_checkpointing:
         for part in parts(model).values():
-            part.gradient_checkpointing_enable()
+            part.activation_checkpointing_enable()
     loss_module = build_loss(config, model).to(accelerator.device)
     optimizer = build_optimizer(model, training)
     wrapped, optimizer = accelerator.prepare(loss_module, optimizer)

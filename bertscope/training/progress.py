@@ -91,6 +91,9 @@ def means(sums: dict[str, float], weights: dict[str, float]) -> dict[str, float]
         line[f"{name}_loss"] = sums.get(f"{name}.loss", 0.0) / count
         line[f"{name}_accuracy"] = sums.get(f"{name}.correct", 0.0) / count
         line["loss"] += weight * line[f"{name}_loss"]
+    if "rtd" in weights:  # what calling every piece original would reach: the wrong guesses are few
+        wrong = sums.get("mlm.count", 0.0) - sums.get("mlm.correct", 0.0)
+        line["rtd_majority"] = 1.0 - wrong / max(sums.get("rtd.count", 0.0), 1.0)
     return line
 
 

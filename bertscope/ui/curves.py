@@ -29,7 +29,7 @@ class Panel:
 #: An objective's name on the page, and whether its lines have the vocabulary's baselines.
 OBJECTIVES = {
     "mlm": ("Masked-word", True), "clm": ("Next-word", True), "nsp": ("Next-sentence", False),
-    "sop": ("Sentence-order", False), "rtd": ("Replaced-word", False)}
+    "sop": ("Sentence-order", False), "rtd": ("Original-or-replaced", False)}
 
 
 def panels(columns: Collection[str]) -> list[tuple[Panel, ...]]:

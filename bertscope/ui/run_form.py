@@ -14,8 +14,8 @@ from bertscope.ui.text import markdown
 
 OWN = "text of my own"
 CORPORA = {
-    "miniworld": "miniworld · a generated language, learnt in minutes, with exact gold",
-    "sotu": "sotu · the yearly messages of the US presidents, 1790 to today",
+    "miniworld": "miniworld · a generated language, with exact gold",
+    "sotu": "sotu · messages of the US presidents, 1790 to today",
     "pydocs": "pydocs · the English of Python's documentation",
     OWN: "a file or folder of my own",
 }
@@ -77,15 +77,15 @@ def _costs(config: settings.RunConfig) -> None:
              ", ".join(f"{part} {n:,}" for part, n in cost.parameters.items())),
             ("Memory", f"{sum(cost.memory.values()) / 2**20:,.0f} MiB",
              ", ".join(f"{part} {n / 2**20:,.1f}" for part, n in cost.memory.items())),
-            ("Per token", f"{cost.flops_per_token / 1e6:,.1f} MFLOP",
+            ("MFLOP a token", f"{cost.flops_per_token / 1e6:,.1f}",
              "Forward and backward, at the full length."),
-            ("Grows with length", f"{cost.attention_share:.0%}",
-             "The share of the operations that attention's two products take: twice the length, "
-             "twice as many per token."),
-            ("Speed here", f"{cost.tokens_per_second:,.0f} /s",
+            ("Attention", f"{cost.attention_share:.0%}",
+             "The share of the operations that attention's two products take: with twice the "
+             "length they double."),
+            ("Pieces / s here", f"{cost.tokens_per_second:,.0f}",
              "Word pieces per second. The app lets trainers go first, so training is faster."),
             ("All of it", f"{cost.seconds / 60:,.1f} min", None)):
-        row.metric(label, value, help=help_, width=150)
+        row.metric(label, value, help=help_, width=128)
 
 
 def experiments() -> list:
@@ -110,7 +110,10 @@ def experiments() -> list:
 
 
 def _start(name: str, config: settings.RunConfig) -> None:
+    from bertscope.corpus.sources import require_source
+
     try:
+        require_source(config.corpus.source)
         run = runs.create_run(name, config)
         launch.start(run)
     except BertScopeError as error:
@@ -129,7 +132,7 @@ def open_started_run() -> None:
 
 def _in_sight() -> tuple[str, str, dict] | None:
     """Corpus, recipe and size; None while a path of one's own is still missing."""
-    left, middle, right = st.columns([5, 2, 2])
+    left, middle, right = st.columns([4, 4, 2])
     corpus = left.selectbox("Corpus", list(CORPORA), format_func=CORPORA.get, key="new.corpus")
     recipe = middle.selectbox("Recipe", list(RECIPES), format_func=RECIPES.get, key="new.recipe",
                               help="All go through one loop; what differs is under More settings.")

@@ -199,7 +199,7 @@ def _numbers(run: Run) -> None:
             ("Masked words right", "eval_mlm_accuracy", "{:.1%}", False),
             ("Next sentences right", "eval_nsp_accuracy", "{:.1%}", False),
             ("Sentences in order", "eval_sop_accuracy", "{:.1%}", False),
-            ("Replaced words found", "eval_rtd_accuracy", "{:.1%}", False),
+            ("Original or replaced, judged right", "eval_rtd_accuracy", "{:.1%}", False),
             ("Next words right", "eval_clm_accuracy", "{:.1%}", False),
             ("Perplexity", "eval_mlm_perplexity", "{:,.1f}", True),
             ("Perplexity", "eval_clm_perplexity", "{:,.1f}", True),
@@ -212,7 +212,14 @@ def _numbers(run: Run) -> None:
                    if len(lines) > 1 else None, width=190,
                    delta_color="inverse" if inverse else "normal",
                    help=f"On held-out documents, at step {last['step']:,}; the change is "
-                        f"since step {first['step']:,}.")
+                        f"since step {first['step']:,}." + _beside(key, last))
+
+
+def _beside(key: str, line: dict) -> str:
+    if key == "eval_rtd_accuracy" and "eval_rtd_majority" in line:
+        return (f" Over all pieces: calling every one original would be right for "
+                f"{line['eval_rtd_majority']:.1%}.")
+    return ""
 
 
 # -- the curves -------------------------------------------------------------------------------
