@@ -50,7 +50,8 @@ def _accuracy(name: str) -> Panel:
 def _loss(name: str) -> Panel:
     title, words = OBJECTIVES[name]
     references = (("unigram_loss", "unigram"),) if words else ((f"{name}_chance_loss", "chance"),)
-    return Panel(f"{title} loss (nats)", f"{name}_loss", f"eval_{name}_loss", references)
+    return Panel(f"{title} loss (nats)", f"{name}_loss", f"eval_{name}_loss", references,
+                 ".2f" if words else ".3f")
 
 
 OPTIMISER = (

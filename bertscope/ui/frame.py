@@ -131,9 +131,9 @@ def no_checkpoint(choice: Choice) -> None:
                 "model before any training, will be shown here by itself.",
                 icon=":material/hourglass_top:")
     else:
-        why = f" ({status['message'].rstrip('.')})" if status["message"] else ""
-        st.warning(f"Run {markdown(choice.name)} {status['state']} before its first checkpoint"
-                   f"{markdown(why)}.", icon=":material/warning:")
+        said = status["message"].rstrip(".")
+        st.warning(f"Run {markdown(choice.name)} has no checkpoint ({status['state']}"
+                   f"{': ' + markdown(said) if said else ''}).", icon=":material/warning:")
     st.page_link(TRAIN_PAGE, label="See how it stands on the Train page",
                  icon=":material/model_training:")
     st.stop()
