@@ -60,7 +60,7 @@ class Server:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)  # a busy machine
 
 
 @pytest.fixture(scope="module")
