@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from test_training import make, root, start, text, wait_for, weights  # noqa: F401 (fixtures)
+from test_training import make, root, start, text, wait_for, weights  # root, text: fixtures
 
 from bertscope.config import RECIPES
 from bertscope.errors import BertScopeError
@@ -77,7 +77,7 @@ print(kills)
 
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
-def test_twenty_kills_change_nothing(root, text, recipe):  # noqa: F811
+def test_twenty_kills_change_nothing(root, text, recipe):
     changes = {"recipe": recipe, "training__steps": 500, "training__log_every": 7,
                "training__checkpoint_every": 6, "training__evaluate_every": 50}
     calm = make(root, f"calm-{recipe}", text, **changes)
@@ -95,7 +95,7 @@ def test_twenty_kills_change_nothing(root, text, recipe):  # noqa: F811
     assert not [p for p in killed.path.rglob("*.partial")]
 
 
-def test_stopping_leaves_the_same_metrics(root, text):  # noqa: F811
+def test_stopping_leaves_the_same_metrics(root, text):
     changes = {"training__steps": 60, "training__log_every": 7}
     calm = make(root, "calm-stop", text, **changes)
     train(calm)
@@ -119,7 +119,7 @@ def spoil(path):
 @pytest.mark.parametrize("file", ["state/step-{}/optimizer.safetensors",
                                   "checkpoints/step-{}/model.safetensors"])
 @pytest.mark.parametrize("how", ["a flipped bit", "missing"])
-def test_damage_is_named_and_the_step_before_is_offered(root, text, file, how):  # noqa: F811
+def test_damage_is_named_and_the_step_before_is_offered(root, text, file, how):
     run = make(root, f"damaged-{how.replace(' ', '-')}-{file[:5]}", text, training__steps=20)
     train(run)
     run.write_config(run.config().override({"training.steps": 30}))  # there is more to do
@@ -135,7 +135,7 @@ def test_damage_is_named_and_the_step_before_is_offered(root, text, file, how): 
     assert run.status()["state"] == "finished" and run.checkpoints()[-1].step == 30
 
 
-def test_a_damaged_checkpoint_is_not_opened_for_looking_either(root, text):  # noqa: F811
+def test_a_damaged_checkpoint_is_not_opened_for_looking_either(root, text):
     from bertscope.analysis import load
 
     run = make(root, "damaged-look", text, training__steps=2)
@@ -145,7 +145,7 @@ def test_a_damaged_checkpoint_is_not_opened_for_looking_either(root, text):  # n
         load(run.checkpoints()[-1].path)
 
 
-def test_a_full_disk_stops_the_run_and_leaves_the_checkpoints_whole(root, text):  # noqa: F811
+def test_a_full_disk_stops_the_run_and_leaves_the_checkpoints_whole(root, text):
     """A limit on the size of files stands in for the disk: writes fail half way, as on a full one."""
     run = make(root, "full", text, training__steps=4)
     train(run)
@@ -167,7 +167,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_checkpoints_whole(root, text):
     assert run.status()["state"] == "finished"
 
 
-def test_the_bad_batch_is_kept(root, text, monkeypatch):  # noqa: F811
+def test_the_bad_batch_is_kept(root, text, monkeypatch):
     from safetensors.numpy import load_file
 
     from bertscope.training import loop
@@ -184,7 +184,7 @@ def test_the_bad_batch_is_kept(root, text, monkeypatch):  # noqa: F811
     json.loads((run.path / "status.json").read_text())
 
 
-def test_short_examples_first_then_long_ones(root, text):  # noqa: F811
+def test_short_examples_first_then_long_ones(root, text):
     changes = {"training__short_length": 24, "training__short_share": 0.5, "training__log_every": 1,
                "training__steps": 20, "objective__short_seq_prob": 0.0}
     run = make(root, "short-first", text, **changes)
@@ -201,7 +201,7 @@ def test_short_examples_first_then_long_ones(root, text):  # noqa: F811
     assert metrics(again) == metrics(run)
 
 
-def test_patience_ends_a_run_that_no_longer_learns(root, text):  # noqa: F811
+def test_patience_ends_a_run_that_no_longer_learns(root, text):
     run = make(root, "patient", text, training__learning_rate=0.1, training__steps=400,
                training__evaluate_every=2, training__patience=3, training__warmup=0.0)
     train(run)
@@ -212,7 +212,7 @@ def test_patience_ends_a_run_that_no_longer_learns(root, text):  # noqa: F811
     assert min(losses) == min(losses[:-3])
 
 
-def test_domain_adaptation_begins_where_the_other_run_ended(root, text, tmp_path):  # noqa: F811
+def test_domain_adaptation_begins_where_the_other_run_ended(root, text, tmp_path):
     from bertscope.cli import run_config
     from bertscope.runs import create_run
 
@@ -233,7 +233,7 @@ def test_domain_adaptation_begins_where_the_other_run_ended(root, text, tmp_path
         run_config({"training.init_from": str(tmp_path)})
 
 
-def test_tensorboard_files_and_gradient_checkpointing(root, text):  # noqa: F811
+def test_tensorboard_files_and_gradient_checkpointing(root, text):
     run = make(root, "events", text, training__steps=10, training__tensorboard=True,
                training__gradient_checkpointing=True)
     train(run)
@@ -243,7 +243,7 @@ def test_tensorboard_files_and_gradient_checkpointing(root, text):  # noqa: F811
     assert weights(run, 10) == weights(plain, 10)  # activations computed again are the same
 
 
-def test_a_stop_is_heard_while_the_corpus_is_prepared(root, text, monkeypatch):  # noqa: F811
+def test_a_stop_is_heard_while_the_corpus_is_prepared(root, text, monkeypatch):
     from bertscope.training import loop
 
     run = make(root, "stopped-early", text)
