@@ -23,6 +23,9 @@ SECTIONS = {
 }
 #: Flags that are shorter than their setting's name.
 SHORT = {"corpus.source": "corpus"}
+#: Settings that a recipe or a built-in corpus has defaults of its own for.
+BROUGHT = {key for changes in (*settings.RECIPES.values(), *settings.CORPUS_DEFAULTS.values())
+           for key in changes}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -208,10 +211,8 @@ def _plan(args) -> int:
 def _add_knob(group, section: str, knob: dict) -> None:
     key = f"{section}.{knob['name']}"
     flag = "--" + SHORT.get(key, knob["name"]).replace("_", "-")
-    own = {value for changes in (*settings.RECIPES.values(), *settings.CORPUS_DEFAULTS.values())
-           for value in changes}
     default = "none" if knob["default"] is None else knob["default"]
-    note = "; recipes or built-in corpora bring their own" if key in own else ""
+    note = "; recipes or built-in corpora bring their own" if key in BROUGHT else ""
     text = f"{knob['help']} ({default}{note})".replace("%", "%%")
     more = {"action": argparse.BooleanOptionalAction} if knob["type"] is bool else {
         "type": knob["type"], "choices": knob.get("choices"),

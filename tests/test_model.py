@@ -261,3 +261,18 @@ def test_named_sizes_have_the_published_parameter_counts():
         counts = {name: sum(p.numel() for p in build(ModelConfig(**sized(name)), Wide(), 512, 0)
                             .bert.parameters()) for name in ("tiny", "base")}
     assert round(counts["tiny"] / 1e6, 1) == 4.4 and round(counts["base"] / 1e6, 1) == 109.5
+
+
+def test_evaluation_masks_are_frozen_and_shown_as_mask_whatever_the_run_masks():
+    from bertscope.objectives.examples import evaluation_batches
+
+    def frozen(**objective):
+        return list(evaluation_batches(Text, np.arange(30), Vocabulary(),
+                                       ObjectiveConfig(max_length=48, **objective), 64, 16))
+
+    one, again, other = frozen(), frozen(), frozen(mask_rate=0.4, mask_unit="span", masking="static")
+    assert len(one) == len(other) > 1
+    for a, b, c in zip(one, again, other):
+        assert (a.input_ids == b.input_ids).all() and (a.input_ids == c.input_ids).all()
+        assert (a.masked_labels == c.masked_labels).all()
+        assert (a.input_ids.ravel()[a.masked_index] == 4).all() and (a.masked_labels != 4).all()
