@@ -53,6 +53,10 @@ class LoadedModel:
     has_nsp_head: bool
     family: str                          # config.model_type
     device: str
+    parameters: int                      # each shared tensor once
+    missing: tuple[str, ...]             # tensors that the file lacks: heads that are left out
+    unexpected: tuple[str, ...]          # tensors of the file that nothing here reads
+    untrained: bool                      # every normalisation still as it is initialised
     text_encoder: TextEncoder = field(repr=False, compare=False)
 
 
@@ -79,7 +83,7 @@ def load(path_or_name: str | Path, device: str | None = None) -> LoadedModel:
     weights = _weight_files(folder)
     names = _tensor_names(folder, weights)
     tokenizer = _tokenizer(folder)
-    model, has_mlm_head, has_nsp_head = _model(folder, config, names)
+    model, has_mlm_head, has_nsp_head, info = _model(folder, config, names)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     model = model.to(device).eval().requires_grad_(False)
     max_length = _max_length(model, tokenizer)
@@ -96,6 +100,10 @@ def load(path_or_name: str | Path, device: str | None = None) -> LoadedModel:
         has_nsp_head=has_nsp_head,
         family=config.model_type,
         device=device,
+        parameters=sum(p.numel() for p in model.parameters()),
+        missing=tuple(sorted(info["missing_keys"])),
+        unexpected=tuple(sorted(info["unexpected_keys"])),
+        untrained=_untrained(model),
         text_encoder=TextEncoder(
             tokenizer, max_length, vocab_size=config.vocab_size,
             has_segments=(getattr(config, "type_vocab_size", 0) or 0) > 1),
@@ -195,8 +203,9 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def _model(folder: Path, config: PretrainedConfig, names: set[str],
-           ) -> tuple[PreTrainedModel, bool, bool]:
-    """The model with the heads that its file has; whether it has an MLM, and an NSP head."""
+           ) -> tuple[PreTrainedModel, bool, bool, dict]:
+    """The model with the heads that its file has; whether it has an MLM, and an NSP head; what
+    transformers says of the loading."""
     if config.model_type == "bert" and config.is_decoder:
         kind = BertLMHeadModel
     elif config.model_type == "bert":
@@ -226,7 +235,13 @@ def _model(folder: Path, config: PretrainedConfig, names: set[str],
         and not any(not n.startswith((body, "cls.seq_relationship.")) for n in missing)
     if not has_mlm and not has_nsp:
         model = model.base_model  # rather no head than one of random numbers
-    return model, has_mlm, has_nsp
+    return model, has_mlm, has_nsp, info
+
+
+def _untrained(model: PreTrainedModel) -> bool:
+    """Whether no normalisation has moved from gain 1 and shift 0: one step of training moves all."""
+    norms = [m for m in model.modules() if isinstance(m, torch.nn.LayerNorm) and m.bias is not None]
+    return bool(norms) and all((m.weight == 1).all() and (m.bias == 0).all() for m in norms)
 
 
 def _is_causal(config: PretrainedConfig) -> bool:

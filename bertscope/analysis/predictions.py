@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from bertscope.analysis.activations import Encoded, LoadedModel, run
+from bertscope.analysis.activations import Encoded, LoadedModel
+from bertscope.analysis.mlm_head import log_probabilities_at, require_mlm_head
 from bertscope.errors import BertScopeError
 
 
@@ -65,24 +65,24 @@ def log_probabilities(model: LoadedModel, encoded: Encoded, masked: Sequence[int
         BertScopeError: as :func:`predict`.
     """
     require_mlm_head(model)
+    if not len(masked):
+        return np.zeros((0, model.model.config.vocab_size))
+    hidden = hide(model, encoded, masked)
+    return next(log_probabilities_at(model, [hidden], [list(masked)]))[1].astype(np.float64)
+
+
+def hide(model: LoadedModel, encoded: Encoded, masked: Sequence[int]) -> Encoded:
+    """The same input with [MASK] at the positions ``masked``.
+
+    Raises:
+        BertScopeError: a position is not that of a word piece.
+    """
     ids = encoded.input_ids.copy()
     for position in masked:
         if not 0 <= position < len(encoded) or encoded.special[position]:
             raise BertScopeError(f"Position {position} cannot be masked: it is not a word piece.")
         ids[position] = model.tokenizer.mask_token_id
-    if not len(masked):
-        return np.zeros((0, model.model.config.vocab_size))
-    logits = run(model, dataclasses.replace(encoded, input_ids=ids)).mlm_logits[list(masked)]
-    return _log_softmax(logits.astype(np.float64))
-
-
-def require_mlm_head(model: LoadedModel) -> None:
-    """Raise the sentence for a checkpoint that cannot fill masks."""
-    if not model.has_mlm_head:
-        generator = Path(model.path) / "generator"
-        way_out = f" ELECTRA's generator does that: open {generator}" if generator.is_dir() else ""
-        raise BertScopeError("This checkpoint has no MLM head: it cannot say what a masked piece "
-                             f"was.{way_out}")
+    return dataclasses.replace(encoded, input_ids=ids)
 
 
 def _prediction(model: LoadedModel, encoded: Encoded, position: int, log_p: np.ndarray, k: int,
@@ -104,8 +104,3 @@ def _prediction(model: LoadedModel, encoded: Encoded, position: int, log_p: np.n
 def _token(model: LoadedModel, index: int) -> str:
     """A model's table may have more rows than its tokenizer has pieces."""
     return model.tokenizer.convert_ids_to_tokens(index) or f"[{index}]"
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max(-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
