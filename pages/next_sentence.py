@@ -28,9 +28,9 @@ Devlin et al. 2019, section 3.1 (task 2); what the task does and does not teach:
 def main() -> None:
     chosen, other = frame.checkpoints()
     model = loaders.model(chosen)
-    from bertscope.analysis.pairs import require_nsp_head
+    from bertscope.analysis.pair_head import require_pair_head
 
-    require_nsp_head(model)  # before any text is asked for
+    require_pair_head(model)  # before any text is asked for
     if chosen.run and "sop" in chosen.run.config().objectives:
         st.info("This run's pair head has learnt the order of two neighbouring texts (SOP): what is "
                 "shown as *B follows A* means *they are not swapped*.", icon=":material/swap_horiz:")

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import torch
 from safetensors import safe_open
 from transformers import (
-    AutoConfig, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining, BertLMHeadModel)
+    AlbertForPreTraining, AutoConfig, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining,
+    BertLMHeadModel)
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
 from transformers.utils import logging as transformers_logging
 
@@ -34,6 +35,9 @@ _HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
 #: transformers builds a model under a default device of the whole process: two threads that open
 #: checkpoints at once would get each other's.
 _ONE_AT_A_TIME = threading.Lock()
+#: What a class's head for pairs is called, and where its tensors are.
+_PAIR_HEADS = {BertForPreTraining: ("nsp", "cls.seq_relationship."),
+               AlbertForPreTraining: ("sop", "sop_classifier.")}
 _HUB_TIMEOUT = 5.0  # seconds until a silent network counts as none
 
 
@@ -50,7 +54,8 @@ class LoadedModel:
     hidden_size: int                     # H
     max_length: int                      # pieces at most, special tokens included
     has_mlm_head: bool
-    has_nsp_head: bool
+    has_nsp_head: bool                   # BERT's ``cls.seq_relationship``, whatever it was taught
+    has_sop_head: bool                   # ALBERT's ``sop_classifier``
     family: str                          # config.model_type
     device: str
     parameters: int                      # each shared tensor once
@@ -63,9 +68,9 @@ class LoadedModel:
 def load(path_or_name: str | Path, device: str | None = None) -> LoadedModel:
     """Open any encoder of the BERT family: one of our checkpoints, any directory, a hub name.
 
-    BERT models keep whichever of their heads the file holds (MLM, NSP). Other families that
-    transformers can load for masked language modelling (RoBERTa, ALBERT, ELECTRA generators,
-    DistilBERT, DeBERTa, ...) keep their MLM head. A causal BERT opens without one. A head that is not in the file, and which
+    BERT models keep whichever of their heads the file holds (MLM, NSP), ALBERT models too (MLM,
+    SOP). Other families that transformers can load for masked language modelling (RoBERTa, ELECTRA
+    generators, DistilBERT, DeBERTa, ...) keep their MLM head. A causal BERT keeps its head for the next piece. A head that is not in the file, and which
     transformers would initialise at random, counts as absent. Attention is computed eagerly, since
     only then the weights can be read. Safetensors only; no code of the checkpoint is run.
 
@@ -83,7 +88,7 @@ def load(path_or_name: str | Path, device: str | None = None) -> LoadedModel:
     weights = _weight_files(folder)
     names = _tensor_names(folder, weights)
     tokenizer = _tokenizer(folder)
-    model, has_mlm_head, has_nsp_head, info = _model(folder, config, names)
+    model, has_mlm_head, pair_head, info = _model(folder, config, names)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     model = model.to(device).eval().requires_grad_(False)
     max_length = _max_length(model, tokenizer)
@@ -97,7 +102,8 @@ def load(path_or_name: str | Path, device: str | None = None) -> LoadedModel:
         hidden_size=config.hidden_size,
         max_length=max_length,
         has_mlm_head=has_mlm_head,
-        has_nsp_head=has_nsp_head,
+        has_nsp_head=pair_head == "nsp",
+        has_sop_head=pair_head == "sop",
         family=config.model_type,
         device=device,
         parameters=sum(p.numel() for p in model.parameters()),
@@ -203,14 +209,16 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def _model(folder: Path, config: PretrainedConfig, names: set[str],
-           ) -> tuple[PreTrainedModel, bool, bool, dict]:
-    """The model with the heads that its file has; whether it has an MLM, and an NSP head; what
-    transformers says of the loading."""
+           ) -> tuple[PreTrainedModel, bool, str | None, dict]:
+    """The model with the heads that its file has; whether it has an MLM head; its pair head,
+    ``"nsp"``, ``"sop"`` or None; what transformers says of the loading."""
     if config.model_type == "bert" and config.is_decoder:
         kind = BertLMHeadModel
     elif config.model_type == "bert":
         kind = BertForPreTraining if any("seq_relationship" in n for n in names) \
             else BertForMaskedLM
+    elif config.model_type == "albert" and any("sop_classifier" in n for n in names):
+        kind = AlbertForPreTraining
     else:
         kind = AutoModelForMaskedLM
     try:
@@ -228,14 +236,14 @@ def _model(folder: Path, config: PretrainedConfig, names: set[str],
     if lost:
         raise BertScopeError(f"The weights of {folder} are incomplete: {len(lost)} tensors of the "
                              f"encoder are missing, such as {lost[0]}.")
-    nsp_needs = ("cls.seq_relationship.", body + "pooler.")
-    has_nsp = isinstance(model, BertForPreTraining) \
-        and not any(n.startswith(nsp_needs) for n in missing)
-    has_mlm = not _is_causal(config) \
-        and not any(not n.startswith((body, "cls.seq_relationship.")) for n in missing)
-    if not has_mlm and not has_nsp:
+    pair_head, part = _PAIR_HEADS.get(type(model), (None, body))
+    if any(n.startswith((part, body + "pooler.")) for n in missing):
+        pair_head = None
+    has_lm = not any(not n.startswith((body, part)) for n in missing)
+    has_mlm = has_lm and not _is_causal(config)
+    if not has_lm and not pair_head:
         model = model.base_model  # rather no head than one of random numbers
-    return model, has_mlm, has_nsp, info
+    return model, has_mlm, pair_head, info
 
 
 def _untrained(model: PreTrainedModel) -> bool:
