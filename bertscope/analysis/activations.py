@@ -16,13 +16,16 @@ import torch
 from bertscope.analysis.encoding import Encoded
 from bertscope.analysis.loading import LoadedModel, load
 from bertscope.errors import BertScopeError
+from bertscope.models.encoder import hidden_states_at
 
-__all__ = ["Activations", "Encoded", "LoadedModel", "encode", "load", "pool", "run", "run_batches",
-           "word_states"]
+__all__ = ["Activations", "Encoded", "LoadedModel", "encode", "load", "pool", "run", "run_at",
+           "run_batches", "word_states"]
 
 Progress = Callable[[str, float | None], None]
 #: Pieces in one batch, padding included.
 BATCH_PIECES = {"cpu": 4096, "cuda": 32768}
+#: Families of which the last layer can be computed at some places only.
+LAST_LAYER_AT = ("bert", "roberta", "electra")
 
 
 @dataclass
@@ -76,19 +79,35 @@ def run_batches(model: LoadedModel, inputs: Sequence[Encoded], heads: bool = Fal
     Yields, for each batch, the indices of its inputs and what came out. The longest come first, so
     that a lack of memory shows at once. Padding changes no result by more than rounding.
     """
-    order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]))
-    budget = BATCH_PIECES["cpu" if model.device == "cpu" else "cuda"]
-    done = 0
-    while done < len(order):
-        size = max(1, budget // len(inputs[order[done]]))
-        indices = order[done:done + size]
+    for indices in _batches(model, [len(e) for e in inputs], progress):
         chosen = [inputs[i] for i in indices]
         output = _forward(model, chosen, attentions=False, heads=heads)
         nsp = _logits(model, output)[1] if heads else None
         yield indices, Batch(output.hidden_states, [len(e) for e in chosen], nsp)
-        done += len(indices)
-        if progress:
-            progress(f"{done:,} of {len(order):,} texts", done / len(order))
+
+
+def run_at(model: LoadedModel, inputs: Sequence[Encoded], places: Sequence[int],
+           progress: Progress | None = None) -> Iterator[tuple[list[int], torch.Tensor]]:
+    """The last layer's state at one place of each of many inputs, in padded batches.
+
+    Nothing else is computed where the architecture allows it, and nothing else is kept. ``inputs``
+    may make its items when they are asked for: each is taken twice, and a batch of them held.
+
+    Yields:
+        (B indices of inputs, float32 [B, H] on the model's device).
+    """
+    encoder = model.model.base_model
+    for indices in _batches(model, [len(e) for e in inputs], progress):
+        tensors = _tensors(model, encoder, [inputs[i] for i in indices])
+        at = torch.tensor([places[i] for i in indices], device=model.device)
+        with torch.inference_mode():
+            if model.family in LAST_LAYER_AT and not getattr(encoder.config, "is_decoder", False):
+                types = tensors.get("token_type_ids", torch.zeros_like(tensors["input_ids"]))
+                states = hidden_states_at(encoder, tensors["input_ids"], types,
+                                          tensors["attention_mask"], at[:, None])[:, 0]
+            else:
+                states = encoder(**tensors).last_hidden_state[range(len(indices)), at]
+        yield indices, states.float()
 
 
 @dataclass
@@ -178,9 +197,32 @@ def word_states(model: LoadedModel, sentences: Sequence[Sequence[str]], pooling:
 # -- inside -----------------------------------------------------------------------------------
 
 
+def _batches(model: LoadedModel, lengths: Sequence[int], progress: Progress | None,
+             ) -> Iterator[list[int]]:
+    """The indices of inputs of similar length, batch by batch; progress is told after each."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    budget = BATCH_PIECES["cpu" if model.device == "cpu" else "cuda"]
+    done = 0
+    while done < len(order):
+        indices = order[done:done + max(1, budget // lengths[order[done]])]
+        yield indices
+        done += len(indices)
+        if progress:
+            progress(f"{done:,} of {len(order):,} texts", done / len(order))
+
+
 @torch.inference_mode()
 def _forward(model: LoadedModel, inputs: Sequence[Encoded], attentions: bool, heads: bool):
     module = model.model if heads else model.model.base_model
+    output = module(**_tensors(model, module, inputs), output_hidden_states=True,
+                    output_attentions=attentions)
+    if len(output.hidden_states) != model.num_layers + 1:
+        raise BertScopeError(f"BertScope cannot tell the layers of a {model.family} model apart.")
+    return output
+
+
+def _tensors(model: LoadedModel, module, inputs: Sequence[Encoded]) -> dict[str, torch.Tensor]:
+    """What ``module`` is called with: int64 [B, T] each, padded on the right."""
     longest = max(len(e) for e in inputs)
     names = ["input_ids", "attention_mask"]
     if "token_type_ids" in inspect.signature(module.forward).parameters:
@@ -191,11 +233,7 @@ def _forward(model: LoadedModel, inputs: Sequence[Encoded], attentions: bool, he
     for name, array in arrays.items():
         for row, encoded in enumerate(inputs):
             array[row, :len(encoded)] = getattr(encoded, name)
-    tensors = {name: torch.from_numpy(array).to(model.device) for name, array in arrays.items()}
-    output = module(**tensors, output_hidden_states=True, output_attentions=attentions)
-    if len(output.hidden_states) != model.num_layers + 1:
-        raise BertScopeError(f"BertScope cannot tell the layers of a {model.family} model apart.")
-    return output
+    return {name: torch.from_numpy(array).to(model.device) for name, array in arrays.items()}
 
 
 def _attentions(model: LoadedModel, output, length: int) -> np.ndarray:
