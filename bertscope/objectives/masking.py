@@ -30,13 +30,16 @@ class Masked:
 
     ``input_ids`` [B, T] is what the model sees. ``positions`` [B, P] are the places to predict,
     ascending, ``labels`` [B, P] what stood there, ``fate`` [B, P] what was done with each (0 [MASK],
-    1 random, 2 unchanged). Rows with fewer than P are filled up with place 0, label and fate -100.
+    1 random, 2 unchanged), ``first`` [B, P] the first place of the run (a word, an n-gram, a span)
+    that each was chosen with. Rows with fewer than P are filled up with place 0; label, fate and
+    first are -100 there.
     """
 
     input_ids: np.ndarray
     positions: np.ndarray
     labels: np.ndarray
     fate: np.ndarray
+    first: np.ndarray
 
 
 def predictions_per_row(length: int, rate: float) -> int:
@@ -64,7 +67,8 @@ def mask_rows(input_ids: np.ndarray, words: np.ndarray, lengths: np.ndarray,
     wanted = np.array([predictions_per_row(int(n), objective.mask_rate) for n in lengths])
     counts = np.minimum(wanted, (words >= 0).sum(1))
     if objective.mask_unit == "piece":
-        chosen, first = _pieces(words, counts, draw(CHOICE)), None
+        chosen = _pieces(words, counts, draw(CHOICE))
+        first = np.broadcast_to(np.arange(words.shape[1]), words.shape)
     else:
         chosen, first = _words(words, counts, objective.mask_unit, draw)
     # The chosen places, ascending, to the left; the rest of a row is filler.
@@ -74,7 +78,8 @@ def mask_rows(input_ids: np.ndarray, words: np.ndarray, lengths: np.ndarray,
     positions = np.where(real, positions, 0)
     labels = np.where(real, np.take_along_axis(input_ids, positions, 1), -100)
 
-    decided_at = positions if first is None else np.take_along_axis(first, positions, 1)
+    first = np.take_along_axis(first, positions, 1)
+    decided_at = first if objective.mask_unit == "span" else positions
     number = np.take_along_axis(draw(FATE), decided_at, 1)
     fate = np.where(number < objective.mask_share, MASK, np.where(
         number < objective.mask_share + objective.random_share, RANDOM, KEEP))
@@ -85,7 +90,7 @@ def mask_rows(input_ids: np.ndarray, words: np.ndarray, lengths: np.ndarray,
     for kind, value in ((MASK, np.full_like(random, mask_id)), (RANDOM, random)):
         here = real & (fate == kind)
         shown[rows[here], positions[here]] = value[here]
-    return Masked(shown, positions, labels, np.where(real, fate, -100))
+    return Masked(shown, positions, labels, np.where(real, fate, -100), np.where(real, first, -100))
 
 
 def _pieces(words: np.ndarray, counts: np.ndarray, draw: np.ndarray) -> np.ndarray:
@@ -97,16 +102,15 @@ def _pieces(words: np.ndarray, counts: np.ndarray, draw: np.ndarray) -> np.ndarr
 
 
 def _words(words, counts, unit, draw) -> tuple[np.ndarray, np.ndarray]:
-    """Runs of whole words: which places are chosen, bool [B, T], and for ``span`` the first place
-    of each place's run, int64 [B, T]."""
+    """Runs of whole words: which places are chosen, bool [B, T], and the first place of each place's
+    run, int64 [B, T]."""
     order, lengths = draw(CHOICE), run_lengths(draw(RUN), unit)
     chosen = np.zeros(words.shape, dtype=bool)
     first = np.tile(np.arange(words.shape[1]), (len(words), 1))
     for row, count in enumerate(counts.tolist()):
         for start, stop in choose_runs(words[row], count, order[row], lengths[row]):
             chosen[row, start:stop] = True
-            if unit == "span":
-                first[row, start:stop] = start
+            first[row, start:stop] = start
     return chosen, first
 
 
