@@ -80,6 +80,11 @@ class TextEncoder:
         self._reserved = set(tokenizer.all_special_ids) - keep
         self._backend = _without_special_tokens_in_text(tokenizer)
 
+    @property
+    def backend(self) -> Tokenizer:
+        """The copy itself, in whose texts only the mask token has a meaning. Never change it."""
+        return self._backend
+
     def encode(self, text: str, pair: str | None = None) -> Encoded:
         """See :func:`bertscope.analysis.activations.encode`."""
         texts = [self.clean(t) for t in ([text] if pair is None else [text, pair])]
