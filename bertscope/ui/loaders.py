@@ -128,13 +128,19 @@ def _recent() -> OrderedDict:
     return OrderedDict()
 
 
-def _keep(key: tuple, compute: Callable[[], object]):
-    recent = _recent()
-    found = recent.get(key)
+def recent(key: tuple):
+    """What :func:`keep` has under this key, else None."""
+    return _recent().get(key)
+
+
+def keep(key: tuple, compute: Callable[[], object]):
+    """``compute()``, or what it gave for the same key not long ago; never None."""
+    results = _recent()
+    found = results.get(key)
     if found is None:
-        found = recent[key] = compute()
-        while len(recent) > MOST_RESULTS:
-            recent.popitem(last=False)
+        found = results[key] = compute()
+        while len(results) > MOST_RESULTS:
+            results.popitem(last=False)
     return found
 
 
@@ -142,8 +148,8 @@ def vectors(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: st
     """float32 [N, H]: one vector for each text from one layer."""
     from bertscope.analysis.activations import pool
 
-    return _keep(("vectors", path, stamp, texts, layer, how),
-                 lambda: pool(_model(path, stamp), texts, layer, how, progress))
+    return keep(("vectors", path, stamp, texts, layer, how),
+                lambda: pool(_model(path, stamp), texts, layer, how, progress))
 
 
 def projection(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: str, method: str,
@@ -151,5 +157,5 @@ def projection(path: str, stamp: float, texts: tuple[str, ...], layer: int, how:
     """The same vectors on a plane."""
     from bertscope.analysis.embeddings import project
 
-    return _keep(("projection", path, stamp, texts, layer, how, method),
-                 lambda: project(vectors(path, stamp, texts, layer, how, progress), method))
+    return keep(("projection", path, stamp, texts, layer, how, method),
+                lambda: project(vectors(path, stamp, texts, layer, how, progress), method))

@@ -65,6 +65,21 @@ def diverging() -> list[list]:
     return [[0, colour("other")], [0.5, colour("background")], [1, colour("main")]]
 
 
+def signed() -> list[list]:
+    """Purple (less than nothing) through the background to green (more): no checkpoint's colours."""
+    less, more = ("#D98CB8", "#2FBF94") if dark() else ("#B5468A", "#009E73")
+    return [[0, less], [0.5, colour("background")], [1, more]]
+
+
+def shade(scale: list[list], share: float) -> str:
+    """The colour ``#rrggbb`` of a scale at ``share`` (0 ... 1, held within)."""
+    share = min(max(share, 0.0), 1.0)
+    (low, start), (high, end) = next(pair for pair in zip(scale, scale[1:]) if share <= pair[1][0])
+    part = (share - low) / (high - low)
+    return "#" + "".join(f"{round(int(a, 16) + part * (int(b, 16) - int(a, 16))):02X}" for a, b in
+                         ((start[i:i + 2], end[i:i + 2]) for i in (1, 3, 5)))
+
+
 def dress(figure, height: int, **layout):
     """Give a Plotly figure the app's fonts, colours and margins; returns it."""
     axes = {"gridcolor": colour("grid"), "zerolinecolor": colour("grid"),
