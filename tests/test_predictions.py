@@ -9,7 +9,7 @@ import torch
 import transformers
 from bertscope.analysis.activations import encode, load
 from bertscope.analysis.pairs import next_sentence, next_sentences
-from bertscope.analysis.predictions import log_probabilities, predict
+from bertscope.analysis.predictions import log_probabilities, predict, typed_candidates
 from bertscope.errors import BertScopeError
 
 SENTENCE = "the cat sat on the new mat ."
@@ -169,3 +169,20 @@ def test_no_nsp_head(tmp_path, kind, family, why):
 def test_next_sentence_needs_two_texts(model):
     with pytest.raises(BertScopeError, match="empty"):
         next_sentence(model, "cat", " ")
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_typed_candidates_are_pieces_in_their_place_or_say_what_they_are(tmp_path, family):
+    tiny_models.save(tmp_path / "m", transformers.AutoModelForMaskedLM, family=family)
+    model = load(tmp_path / "m")
+    encoded = encode(model, "the cat sat on a mat .")
+    cat = encoded.tokens.index("cat")
+    found = typed_candidates(model, encoded, cat, ["dog", "walking", "中", "[MASK]", "[SEP]", ""])
+    assert [(t.token, t.id) for t in found[:1]] == [
+        ("dog", model.tokenizer.convert_tokens_to_ids("dog"))]
+    assert found[1].id is None and found[1].pieces == ["walk", "##ing"]
+    assert all(t.id is None for t in found[2:])
+    assert found[2].pieces == [model.tokenizer.unk_token] and found[5].pieces == []
+    inner = encode(model, "unbelievable")
+    place = inner.tokens.index("##believ")
+    assert typed_candidates(model, inner, place, ["able"])[0].token == "##able"

@@ -40,6 +40,46 @@ class MaskPrediction:
     entropy_bits: float
 
 
+@dataclass
+class Typed:
+    """A word that was typed as a candidate. ``id`` is None where it is not one piece of the
+    vocabulary; ``pieces`` are then what it would be cut into, empty where nothing is left of it.
+    """
+
+    word: str
+    id: int | None
+    token: str
+    pieces: list[str]
+
+
+def typed_candidates(model: LoadedModel, encoded: Encoded, position: int, words: Sequence[str],
+                     ) -> list[Typed]:
+    """The pieces that words would be in the place of a masked piece.
+
+    Each word is put into the text there and the whole read again, so that the tokenizer sees the
+    space (or none) before it: GPT-2's pieces, RoBERTa's too, differ by that. A word that becomes
+    several pieces, or [UNK], has no single probability here and is never stood for by a part.
+    """
+    start, end = encoded.offsets[position]
+    text = encoded.pair if encoded.segments[position] else encoded.text
+    if text[start:start + 1] == " ":  # SentencePiece counts the space to its piece
+        start += 1
+    return [_typed(model, text, start, end, word) for word in words]
+
+
+def _typed(model: LoadedModel, text: str, start: int, end: int, word: str) -> Typed:
+    near = max(0, start - 200)  # far text changes no piece and may be more than is read
+    read = model.text_encoder.encode(text[near:start] + word + text[end:end + 200])
+    stop = start - near + len(word)
+    places = [i for i, (a, b) in enumerate(read.offsets)
+              if not read.special[i] and b > start - near and a < stop]
+    pieces = [read.tokens[i] for i in places]
+    one = len(places) == 1 and read.offsets[places[0]][1] == stop \
+        and pieces[0] not in (model.tokenizer.unk_token, model.tokenizer.mask_token)
+    return Typed(word, int(read.input_ids[places[0]]) if one else None, pieces[0] if one else word,
+                 pieces)
+
+
 def predict(model: LoadedModel, encoded: Encoded, masked: Sequence[int], k: int = 10,
             ) -> list[MaskPrediction]:
     """Mask the pieces at the positions ``masked``, all at once, and ask the MLM head for each.
