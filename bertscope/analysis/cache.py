@@ -51,13 +51,18 @@ def cached_frame(folder: Path, kind: str, key: dict, compute: Callable[[], pd.Da
         kind: what the result is, for example ``"probe"``; part of the file's name.
         key: JSON values; the order of its entries does not matter.
     """
-    path = _path(folder, kind, key)
-    kept = _read(path)
-    if kept is not None and kept[0] == _plain(key):
-        return kept[1]
+    kept = kept_frame(folder, kind, key)
+    if kept is not None:
+        return kept
     table = _table(compute(), key)
-    _write(path, table)
+    _write(_path(folder, kind, key), table)
     return table.to_pandas()
+
+
+def kept_frame(folder: Path, kind: str, key: dict) -> pd.DataFrame | None:
+    """The table kept for ``key``, None where there is none."""
+    kept = _read(_path(folder, kind, key))
+    return kept[1] if kept is not None and kept[0] == _plain(key) else None
 
 
 def list_cached(folder: Path, kind: str) -> list[tuple[dict, pd.DataFrame]]:
