@@ -14,6 +14,7 @@ from pathlib import Path
 from bertscope import config as settings
 from bertscope import launch, runs
 from bertscope.errors import BertScopeError
+from bertscope.score_command import add_score
 
 SECTIONS = {
     "corpus": settings.CorpusConfig,
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_probe(commands)
     _add_predict(commands)
+    add_score(commands)
     demo = commands.add_parser("demo", help="train the demo run in the background, open the app on it",
                                description="Start the demo run (miniworld, recipe bert) unless it "
                                            "is there already, and serve the app.")
