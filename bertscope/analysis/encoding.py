@@ -100,6 +100,25 @@ class TextEncoder:
         truncated = any(p.cut or len(k.ids) < len(p.ids) for k, p in zip(kept, pieces, strict=True))
         return self._assemble(layout, kept, texts, truncated)
 
+    def nearest(self, text: str, pair: str) -> tuple[str, str]:
+        """The end of the first text and the beginning of the second, in whole words, as much as
+        the model reads at once. (``encode`` keeps the beginning of both.)
+
+        Raises:
+            BertScopeError: as ``encode``.
+        """
+        if not (read := self.encode(text, pair)).truncated:
+            return text, pair
+        kept = [int((~read.special & (np.array(read.segments) == segment)).sum())
+                for segment in (0, 1)]
+        text, pair = self.clean(text), self.clean(pair)
+        end = text[-CHARACTERS_PER_PIECE * self.max_length:]
+        before, after = self._pieces(end), self._pieces(pair)
+        first = _next_word(before.words, len(before.words) - kept[0])
+        last = _next_word(after.words[::-1], len(after.words) - kept[1])
+        return (end[before.offsets[first][0]:],
+                pair[:after.offsets[len(after.words) - 1 - last][1]])
+
     def clean(self, text: str) -> str:
         """The text as it is read: valid Unicode, the model's own mask token."""
         if len(text) > MOST_CHARACTERS:
@@ -185,6 +204,11 @@ def _layout(backend: Tokenizer, pair: str | None) -> list[int | str]:
         if isinstance(part, int) or part not in layout:
             layout.append(part)
     return layout
+
+
+def _next_word(words: list[int], place: int) -> int:
+    """The first place from ``place`` on where a word begins; ``place`` itself where none does."""
+    return next((i for i in range(place, len(words)) if i == 0 or words[i] != words[i - 1]), place)
 
 
 def _shares(lengths: list[int], room: int) -> list[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bertscope.analysis.activations import LoadedModel, Progress, encode, run_batches
+from bertscope.analysis.activations import LoadedModel, Progress, encode, run_at
 from bertscope.analysis.pair_head import pair_logits, probability, require_pair_head
 
 
@@ -42,8 +42,8 @@ def next_sentences(model: LoadedModel, pairs: Sequence[tuple[str, str]],
     require_pair_head(model)
     inputs = [encode(model, a, b) for a, b in pairs]
     answers: list[NextSentence | None] = [None] * len(inputs)
-    for indices, batch in run_batches(model, inputs, progress=progress):
-        logits = pair_logits(model, batch.hidden_states[-1][:, 0]).cpu()
+    for indices, states in run_at(model, inputs, [0] * len(inputs), progress):
+        logits = pair_logits(model, states).cpu()
         for index, row, p in zip(indices, logits.tolist(), probability(logits).tolist(),
                                  strict=True):
             answers[index] = NextSentence(p, (row[0], row[1]), inputs[index].truncated)
