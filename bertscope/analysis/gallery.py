@@ -104,6 +104,31 @@ ENGLISH_PAIRS = (
 )
 
 
+#: Two passages on two things, for the making of pairs.
+ENGLISH_PASSAGES = (
+    "The boy found a small dog in the garden. It was hungry and afraid. He gave it some bread and "
+    "milk. From that day on they were friends.",
+    "The ship left the harbour at night. A strong wind blew from the north. The captain looked at "
+    "the stars. In the morning they saw land.",
+)
+CHINESE_PASSAGES = (
+    "小明在公园里散步。他看见一只小狗。小狗非常高兴。他们一起回家了。",
+    "北京是中国的首都。城市里有很多大学。学生们每天去图书馆学习。",
+)
+
+
+def passages(source: str, run: Run | None = None) -> list[str]:
+    """Two passages of about four sentences, the beginnings of two documents."""
+    found = _or_nothing(lambda: [_shortened(document.sentences[:EXCERPT_SENTENCES])
+                                 for document in islice(_long(_unseen(source, run)), 2)])
+    return found if len(found) == 2 else list(ENGLISH_PASSAGES)
+
+
+def _long(found: Iterable[Document]) -> Iterator[Document]:
+    """Documents that have a passage to give."""
+    return (document for document in found if len(document.sentences) >= EXCERPT_SENTENCES)
+
+
 def fills(source: str, limit: int = 6, run: Run | None = None) -> list[Fill]:
     """Sentences with a word to mask, the most telling first.
 

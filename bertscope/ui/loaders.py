@@ -97,6 +97,40 @@ def p_next(path: str, stamp: float, a: str, b: str) -> float:
     return next_sentence(load(path), a, b).p_next
 
 
+# -- what a run was fed ------------------------------------------------------------------------
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _feed(path: str, created: float):
+    warm_up().join()
+    from bertscope.analysis.feeding import open_feed
+    from bertscope.runs import Run
+
+    return open_feed(Run(Path(path)))
+
+
+def feed(run):
+    """The run's corpus and examples, opened once for all visitors.
+
+    Raises:
+        BertScopeError: they are no longer there.
+    """
+    return _feed(str(run.path), run.created)
+
+
+def exposure(run, step: int, progress=None):
+    """``analysis.exposure.Exposure`` of the whole vocabulary: how often the run had seen each piece
+    by a step, and had to predict it. The first look at a long run takes seconds.
+
+    Raises:
+        BertScopeError: the run's corpus is no longer there.
+    """
+    from bertscope.analysis.exposure import exposure as count
+
+    return keep(("exposure", str(run.path), run.created, step),
+                lambda: count(feed(run), step, progress))
+
+
 # -- vectors of many texts --------------------------------------------------------------------
 
 

@@ -49,3 +49,18 @@ def _pairs(source: str, run_path: str | None):
 def pairs(choice: Choice) -> list:
     """``gallery.Pair``s, true ones and false ones by turns."""
     return _pairs(corpus_of(choice) or "", str(choice.run.path) if choice.run else None)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _passages(source: str, run_path: str | None):
+    from pathlib import Path
+
+    from bertscope.analysis import gallery
+    from bertscope.runs import Run
+
+    return gallery.passages(source, Run(Path(run_path)) if run_path else None)
+
+
+def passages(choice: Choice) -> list[str]:
+    """Two passages of some sentences, of two documents."""
+    return _passages(corpus_of(choice) or "", str(choice.run.path) if choice.run else None)
