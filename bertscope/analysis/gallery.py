@@ -118,15 +118,19 @@ CHINESE_PASSAGES = (
 
 
 def passages(source: str, run: Run | None = None) -> list[str]:
-    """Two passages of about four sentences, the beginnings of two documents."""
-    found = _or_nothing(lambda: [_shortened(document.sentences[:EXCERPT_SENTENCES])
-                                 for document in islice(_long(_unseen(source, run)), 2)])
+    """Two passages of some short neighbouring sentences, of two documents."""
+    found = _or_nothing(lambda: list(islice(filter(None, (
+        _passage(document.sentences) for document in _unseen(source, run))), 2)))
     return found if len(found) == 2 else list(ENGLISH_PASSAGES)
 
 
-def _long(found: Iterable[Document]) -> Iterator[Document]:
-    """Documents that have a passage to give."""
-    return (document for document in found if len(document.sentences) >= EXCERPT_SENTENCES)
+def _passage(sentences: list[str]) -> str | None:
+    """The first neighbours of 4 to 20 words each, as many as make an excerpt."""
+    for start in range(len(sentences) - EXCERPT_SENTENCES + 1):
+        near = sentences[start: start + EXCERPT_SENTENCES]
+        if all(4 <= len(sentence.split()) <= 20 for sentence in near):
+            return " ".join(near)
+    return None
 
 
 def fills(source: str, limit: int = 6, run: Run | None = None) -> list[Fill]:

@@ -76,16 +76,43 @@ def metrics(run) -> list[dict]:
 # -- answers at other checkpoints -------------------------------------------------------------
 
 
-@st.cache_data(max_entries=256, show_spinner=False)
-def distributions(path: str, stamp: float, text: str, masked: tuple[int, ...]):
-    """P(piece) at each masked place by one checkpoint: float32 [places, V]."""
+#: Checkpoints of at most this many bytes are kept open: sixteen of them are asked at every click.
+SMALL = 24_000_000
+
+
+@st.cache_resource(max_entries=40, show_spinner=False)
+def _small_model(path: str, stamp: float):
+    from bertscope.analysis.activations import load
+
+    return load(path)
+
+
+def one_of_many(path: str, stamp: float):
+    """A checkpoint that is asked together with the others of its run.
+
+    Raises:
+        BertScopeError: it cannot be opened.
+    """
+    from bertscope.analysis.activations import load
+
+    try:
+        small = (Path(path) / "model.safetensors").stat().st_size <= SMALL
+    except OSError:
+        small = False
+    return _small_model(path, stamp) if small else load(path)
+
+
+@st.cache_data(max_entries=512, show_spinner=False)
+def distribution(path: str, stamp: float, text: str, masked: tuple[int, ...], place: int):
+    """P(piece) at one of the masked places by one checkpoint: float32 [V]."""
     import numpy as np
 
-    from bertscope.analysis.activations import encode, load
+    from bertscope.analysis.activations import encode
     from bertscope.analysis.predictions import log_probabilities
 
-    opened = load(path)
-    return np.exp(log_probabilities(opened, encode(opened, text), masked)).astype(np.float32)
+    opened = one_of_many(path, stamp)
+    found = log_probabilities(opened, encode(opened, text), masked)
+    return np.exp(found[masked.index(place)]).astype(np.float32)
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)
