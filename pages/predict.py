@@ -10,24 +10,6 @@ from bertscope.ui.components.tokens import token_bar
 from bertscope.ui.predict import Look
 from bertscope.ui.text import bounded
 
-EXPLANATION = r"""
-The chosen pieces are replaced by `[MASK]`, all at once, and the MLM head gives a distribution
-over the whole vocabulary for each place $i$:
-
-$$
-p(w \mid \text{text}) = \operatorname{softmax}_w\big(E\,\operatorname{LN}(\operatorname{gelu}(
-W h_i + b)) + c\big)
-$$
-
-with the last layer's hidden state $h_i$ and the word embeddings $E$. *Rank* is the true piece's
-place among all pieces, *surprisal* $-\log_2 p(\text{true piece})$, *entropy*
-$-\sum_w p(w)\log_2 p(w)$, both in bits: 0 bits of entropy is certainty.
-
-Devlin et al. 2019, section 3.1 (task 1). Clicking on a word to mask it was shown by Google PAIR's
-*What have language models learned?*
-"""
-
-
 #: What each view is called, its module in ``bertscope.ui.predict``, and what it needs: masked places,
 #: a text, or nothing.
 VIEWS = {
@@ -82,4 +64,3 @@ def sentence(look: Look, masking: bool) -> Look | None:
 
 with frame.page("Predict", "Which word does the model expect in a place that it cannot see?"):
     main()
-frame.explain(EXPLANATION)

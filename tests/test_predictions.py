@@ -9,7 +9,7 @@ import torch
 import transformers
 from bertscope.analysis.activations import encode, load
 from bertscope.analysis.pairs import next_sentence, next_sentences
-from bertscope.analysis.predictions import log_probabilities, predict, typed_candidates
+from bertscope.analysis.predictions import log_probabilities, predict, rate, typed_candidates
 from bertscope.errors import BertScopeError
 
 SENTENCE = "the cat sat on the new mat ."
@@ -186,3 +186,8 @@ def test_typed_candidates_are_pieces_in_their_place_or_say_what_they_are(tmp_pat
     inner = encode(model, "unbelievable")
     place = inner.tokens.index("##believ")
     assert typed_candidates(model, inner, place, ["able"])[0].token == "##able"
+
+
+def test_rates_of_chosen_pieces():
+    log_p = np.log(np.array([0.1, 0.6, 0.2, 0.1]))
+    assert rate(log_p, [3, 1]) == [(1, pytest.approx(0.6), 1), (3, pytest.approx(0.1), 3)]

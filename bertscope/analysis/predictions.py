@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +109,12 @@ def log_probabilities(model: LoadedModel, encoded: Encoded, masked: Sequence[int
         return np.zeros((0, model.model.config.vocab_size))
     hidden = hide(model, encoded, masked)
     return next(log_probabilities_at(model, [hidden], [list(masked)]))[1].astype(np.float64)
+
+
+def rate(log_p: np.ndarray, ids: Iterable[int]) -> list[tuple[int, float, int]]:
+    """(id, probability, rank) of some pieces in a distribution [V], the most probable first."""
+    rated = [(int(i), float(np.exp(log_p[i])), 1 + int((log_p > log_p[i]).sum())) for i in ids]
+    return sorted(rated, key=lambda row: (-row[1], row[0]))
 
 
 def hide(model: LoadedModel, encoded: Encoded, masked: Sequence[int]) -> Encoded:

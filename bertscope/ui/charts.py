@@ -44,7 +44,7 @@ def candidates(rows: Sequence, meaning: str, true: str | None, most: float):
 def over_steps(table: pd.DataFrame, value: str, series: str, order: Sequence[str], title: str,
                marks: Sequence[tuple[int, str]] = (), reference: tuple[float, str] | None = None,
                strong: str | None = None, colours: Sequence[str] | None = None,
-               full: bool = False, near: bool = False):
+               full: bool = False, near: bool = False, ranks: bool = False):
     """Curves over training steps on a symlog axis (learning happens early, and step 0 is shown).
 
     Args:
@@ -53,6 +53,7 @@ def over_steps(table: pd.DataFrame, value: str, series: str, order: Sequence[str
         strong: the series that is drawn thicker.
         full: show 0 to 1 whatever the values are.
         near: show the curves' own range, the reference only where it is within.
+        ranks: values are ranks from 1, on a logarithmic axis with 1 on top.
     """
     import altair as alt
     import pandas as pd
@@ -70,12 +71,16 @@ def over_steps(table: pd.DataFrame, value: str, series: str, order: Sequence[str
         reference = reference if reference and reference[0] > least else None
     y = alt.Y(f"{value}:Q", title=None, axis=alt.Axis(format=".3~p", tickCount=5),
               scale=alt.Scale(domain=[least, most], nice=False))
+    if ranks:
+        y = alt.Y(f"{value}:Q", title=None, axis=alt.Axis(format=",d", tickCount=5),
+                  scale=alt.Scale(type="log", reverse=True, nice=False,
+                                  domain=[1, max(2, int(table[value].max()))]))
     colour = alt.Color(f"{series}:N", sort=list(order), title=None,
                        scale=alt.Scale(domain=list(order),
                                        range=list(colours or theme.categories(len(order)))),
                        legend=alt.Legend(orient="top", labelLimit=220) if len(order) > 1 else None)
     tip = [alt.Tooltip(f"{series}:N", title=" "), alt.Tooltip("step:Q", format=","),
-           alt.Tooltip(f"{value}:Q", format=".2%", title=title)]
+           alt.Tooltip(f"{value}:Q", format=",d" if ranks else ".2%", title=title)]
     layers = []
     if marks:
         for step, meaning in marks:

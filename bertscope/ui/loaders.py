@@ -116,12 +116,21 @@ def distribution(path: str, stamp: float, text: str, masked: tuple[int, ...], pl
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)
-def p_next(path: str, stamp: float, a: str, b: str) -> float:
-    """P(B follows A) by one checkpoint."""
+def p_by_layer(path: str, stamp: float, a: str, b: str):
+    """P(yes) of the head for pairs from each layer's [CLS] by one checkpoint: float32 [L + 1]."""
     from bertscope.analysis.activations import load
-    from bertscope.analysis.pairs import next_sentence
+    from bertscope.analysis.pair_head import route
 
-    return next_sentence(load(path), a, b).p_next
+    return route(load(path), a, b).layers
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def p_at_boundaries(path: str, stamp: float, sentences: tuple[str, ...], around: int):
+    """P(what follows belongs there) at each boundary by one checkpoint: float64 [S - 1]."""
+    from bertscope.analysis.activations import load
+    from bertscope.analysis.boundaries import boundaries
+
+    return boundaries(load(path), list(sentences), around).p_next
 
 
 # -- what a run was fed ------------------------------------------------------------------------

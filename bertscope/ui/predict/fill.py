@@ -1,51 +1,76 @@
-"""Fill the mask: what the model puts in each masked place, and since when."""
+"""Fill the mask: what the model puts in each masked place, words of one's own, and since when."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.ui import charts, frame, loaders, masks, over_time
-from bertscope.ui.predict import Look
+from bertscope.errors import BertScopeError
+from bertscope.ui import charts, frame, loaders, masks
+from bertscope.ui.predict import Look, over_training
 from bertscope.ui.text import markdown
+
+#: Words that are compared at once.
+MOST_WORDS = 8
+
+EXPLANATION = r"""
+The chosen pieces are replaced by `[MASK]`, all at once, and the MLM head gives a distribution
+over the whole vocabulary for each place $i$:
+
+$$
+p(w \mid \text{text}) = \operatorname{softmax}_w\big(E\,\operatorname{LN}(\operatorname{gelu}(
+W h_i + b)) + c\big)
+$$
+
+with the last layer's hidden state $h_i$ and the word embeddings $E$. *Rank* is the true piece's
+place among all pieces, *surprisal* $-\log_2 p(\text{true piece})$, *entropy*
+$-\sum_w p(w)\log_2 p(w)$, both in bits: 0 bits of entropy is certainty. What changed most is
+sorted by $|p_\text{after}(w) - p_\text{before}(w)|$; half of its sum over all pieces is the total
+variation distance.
+
+Devlin et al. 2019, section 3.1 (task 1). Clicking on a word to mask it was shown by Google PAIR's
+*What have language models learned?*
+"""
 
 
 def show(look: Look) -> None:
     from bertscope.analysis.predictions import predict
 
-    chosen, other, encoded, masked = look.chosen, look.other, look.encoded, list(look.masked)
+    masked = list(look.masked)
     top = st.session_state.get("top", 8)
-    here = predict(look.model, encoded, masked, top)
-    there = second(other, encoded, masked, top) if other else None
-    st.caption("Blue: " + markdown(chosen.label)
-               + (f" · orange: {markdown(other.label)}" if there else "")
+    here = predict(look.model, look.encoded, masked, top)
+    there = second(look, top) if look.other else None
+    st.caption("Blue: " + markdown(look.chosen.label)
+               + (f" · orange: {markdown(look.other.label)}" if there else "")
                + " · ✓ the piece that was there")
     for number, place in enumerate(here):
         show_place(place, there[number] if there else None, number)
-    table = as_table(here, chosen) + (as_table(there, other) if there else [])
+    table = as_table(here, look.chosen) + (as_table(there, look.other) if there else [])
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.number_input("Candidates", 3, 50, 8, key="top", width=130)
+        st.number_input("Candidates", 3, 50, 8, key="top", width=130, bind="query-params")
         import pandas as pd
 
-        frame.download_csv(pd.DataFrame(table), f"{chosen.stem}-predictions")
-    if chosen.run:
-        show_learning(look, here)
+        frame.download_csv(pd.DataFrame(table), f"{look.chosen.stem}-predictions")
+    place = which_place(here)
+    words = own_words(look, place)
+    if look.chosen.run:
+        over_training.show(look, place, words)
+    frame.explain(EXPLANATION)
 
 
-def second(other, encoded, masked, top):
+def second(look: Look, top: int):
     """The second checkpoint's answers for the same characters; None where it has none."""
     from bertscope.analysis.activations import encode
     from bertscope.analysis.predictions import predict
-    from bertscope.errors import BertScopeError
 
+    name = markdown(look.other.label)
     try:
-        model = loaders.model(other)
-        theirs = encode(model, encoded.text)
-        places = masks.transfer(encoded, masked, theirs)
-        found = predict(model, theirs, places, top)
+        model = loaders.model(look.other)
+        theirs = encode(model, look.encoded.text)
+        found = predict(model, theirs, masks.transfer(look.encoded, list(look.masked), theirs), top)
     except BertScopeError as error:
-        st.warning(f"{markdown(other.label)}: {markdown(error)}", icon=":material/compare:")
+        st.warning(f"{name}: {markdown(error)}", icon=":material/compare:")
         return None
-    if len(found) != len(masked):
+    if len(found) != len(look.masked):
         st.warning("The second checkpoint's tokenizer cuts the masked words into other pieces, "
                    "so the two cannot be put side by side.", icon=":material/compare:")
         return None
@@ -68,7 +93,7 @@ def headline(place) -> str:
     text = f"**Place {place.position}**"
     if place.rank_of_original is not None:
         text += (f" “{markdown(place.original)}” · **rank {place.rank_of_original:,}** · "
-                 f"surprisal {place.surprisal_bits:.1f}")
+                 f"surprisal {place.surprisal_bits:.1f} bits")
     return f"{text} :gray[· entropy {place.entropy_bits:.1f} bits]"
 
 
@@ -78,38 +103,48 @@ def as_table(places, choice) -> list[dict]:
              "probability": c.probability} for p in places for c in p.candidates]
 
 
-def show_learning(look, here) -> None:
-    """The probability of the leading words and of the true one, over the checkpoints."""
-    import pandas as pd
+# -- one place, and words of one's own --------------------------------------------------------
 
-    chosen, other, encoded, masked = look.chosen, look.other, look.encoded, look.masked
-    st.divider()
-    if not over_time.wanted(chosen):
-        return
-    which = 0
-    if len(masked) > 1:
-        names = [f"{p.position}: {p.original}" for p in here]
-        which = names.index(st.segmented_control("Place", names, default=names[0], required=True,
-                                                 key="learning_place") or names[0])
-    same = other is not None and other.run is not None and other.run.name == chosen.run.name \
-        and other.checkpoint is not None
-    answers = over_time.ask(
-        chosen, lambda path, stamp: loaders.distributions(path, stamp, encoded.text, tuple(masked)),
-        (other.checkpoint.step,) if same else ())
-    place = here[which]
-    words = {c.id: c.token for c in place.candidates[:4]}
-    if place.rank_of_original is not None:
-        words.setdefault(int(encoded.input_ids[place.position]), place.original)
-    rows = [{"step": step, "piece": token, "probability": float(found[which][index])}
-            for step, found in answers for index, token in words.items()]
-    if not rows:
-        return
-    marks = [(chosen.checkpoint.step, "main")]
-    if same:
-        marks.append((other.checkpoint.step, "other"))
-    st.altair_chart(
-        charts.over_steps(pd.DataFrame(rows), "probability", "piece", list(words.values()),
-                          f"Probability at place {place.position} over the training", marks,
-                          strong=place.original),
-        key="learning", width="stretch")
-    frame.download_csv(pd.DataFrame(rows), f"{chosen.run.name}-predictions-over-steps")
+
+def which_place(here):
+    """The place that the rest of the page is about."""
+    if len(here) == 1:
+        return here[0]
+    names = [f"{p.position}: {p.original}" for p in here]
+    if st.session_state.get("place") not in names:
+        st.session_state["place"] = names[0]
+    return here[names.index(st.segmented_control(
+        "Place", names, required=True, key="place", bind="query-params"))]
+
+
+def own_words(look: Look, place) -> dict[int, str]:
+    """Words that the user compares, as ``{piece's id: piece}``; what cannot be compared is said."""
+    from bertscope.analysis.predictions import log_probabilities, rate, typed_candidates
+
+    asked = st.text_input(
+        "Compare words of your own in this place", "", key="words", bind="query-params",
+        max_chars=200, placeholder="he, she, they",
+        help="Separated by commas: the probability of each, here and over the training.")
+    words = list(dict.fromkeys(w for part in asked[:200].split(",") if (w := part.strip())))
+    if not words:
+        return {}
+    typed = typed_candidates(look.model, look.encoded, place.position, words[:MOST_WORDS])
+    for candidate in typed:
+        if candidate.id is None:
+            st.caption(not_one_piece(candidate))
+    known = {candidate.id: candidate.token for candidate in typed if candidate.id is not None}
+    if known:
+        log_p = log_probabilities(look.model, look.encoded, look.masked)
+        rated = rate(log_p[look.masked.index(place.position)], known)
+        st.markdown(" · ".join(f"**{markdown(known[index])}** {p:.2%}, rank {rank:,}"
+                               for index, p, rank in rated))
+    return known
+
+
+def not_one_piece(candidate) -> str:
+    """Why a word has no probability in one place, as Markdown."""
+    word, pieces = markdown(candidate.word), candidate.pieces
+    if len(pieces) > 1:
+        return (f":material/info: “{word}” is {len(pieces)} pieces in this vocabulary "
+                f"({markdown(' '.join(pieces))}); one mask stands for one piece.")
+    return f":material/help: “{word}” is not in this model's vocabulary."
