@@ -14,6 +14,10 @@ from bertscope.ui.text import bounded
 #: a text, or nothing.
 VIEWS = {
     "Fill the mask": ("fill", "masks"),
+    "Every layer": ("lens", "masks"),
+    "Both sides": ("sides", "masks"),
+    "Which words mattered": ("words", "masks"),
+    "Fill several": ("several", "masks"),
 }
 
 

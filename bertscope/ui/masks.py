@@ -58,6 +58,11 @@ def take_click(key: str, text: str) -> None:
     st.session_state["_masks"] = (text, tokens.clicked(key))
 
 
+def choose(text: str, chosen: list[int]) -> None:
+    """A button's callback: exactly these places of the text that is there."""
+    st.session_state["_masks"] = (text, chosen)
+
+
 def use(text: str, word: tuple[int, int]) -> None:
     """An experiment's callback: this text, with ``text[word[0]:word[1]]`` masked."""
     st.session_state["text"] = text
