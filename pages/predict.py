@@ -14,6 +14,7 @@ from bertscope.ui.text import bounded
 #: a text, or nothing.
 VIEWS = {
     "Fill the mask": ("fill", "masks"),
+    "Class": ("class_mode", "nothing"),
     "Every layer": ("lens", "masks"),
     "Both sides": ("sides", "masks"),
     "Which words mattered": ("words", "masks"),
@@ -58,12 +59,21 @@ def sentence(look: Look, masking: bool) -> Look | None:
     about = next(((e.start, e.end) for e in examples if e.text == text), None)
     masked = masks.places(encoded, about)
     special = [i for i, s in enumerate(encoded.special) if s]
+    whole = several_pieces(encoded) and st.toggle(
+        "Mask whole words", key="whole", bind="query-params",
+        help="A click takes all pieces of the word along, as in whole-word masking.")
     token_bar(encoded.tokens, masked, special, special + masks.typed(encoded), "pieces",
-              on_change=lambda: masks.take_click("pieces", encoded.text))
+              on_change=lambda: masks.take_click("pieces", encoded, masked, whole))
     if not masked:
         st.info("Click a piece to mask it.", icon=":material/touch_app:")
         return None
     return dataclasses.replace(look, encoded=encoded, masked=tuple(masked))
+
+
+def several_pieces(encoded) -> bool:
+    """Whether some word of the text is of more than one piece."""
+    words = [word for word in encoded.word_ids if word is not None]
+    return len(set(words)) < len(words)
 
 
 with frame.page("Predict", "Which word does the model expect in a place that it cannot see?"):

@@ -43,13 +43,15 @@ class MaskPrediction:
 @dataclass
 class Typed:
     """A word that was typed as a candidate. ``id`` is None where it is not one piece of the
-    vocabulary; ``pieces`` are then what it would be cut into, empty where nothing is left of it.
+    vocabulary; ``pieces`` are then what it would be cut into, empty where nothing is left of it,
+    ``unknown`` whether a part of it is [UNK].
     """
 
     word: str
     id: int | None
     token: str
     pieces: list[str]
+    unknown: bool
 
 
 def typed_candidates(model: LoadedModel, encoded: Encoded, position: int, words: Sequence[str],
@@ -74,10 +76,11 @@ def _typed(model: LoadedModel, text: str, start: int, end: int, word: str) -> Ty
     places = [i for i, (a, b) in enumerate(read.offsets)
               if not read.special[i] and b > start - near and a < stop]
     pieces = [read.tokens[i] for i in places]
-    one = len(places) == 1 and read.offsets[places[0]][1] == stop \
-        and pieces[0] not in (model.tokenizer.unk_token, model.tokenizer.mask_token)
+    unknown = model.tokenizer.unk_token in pieces
+    one = len(places) == 1 and read.offsets[places[0]][1] == stop and not unknown \
+        and pieces[0] != model.tokenizer.mask_token
     return Typed(word, int(read.input_ids[places[0]]) if one else None, pieces[0] if one else word,
-                 pieces)
+                 pieces, unknown)
 
 
 def predict(model: LoadedModel, encoded: Encoded, masked: Sequence[int], k: int = 10,

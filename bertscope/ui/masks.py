@@ -53,9 +53,22 @@ def transfer(encoded, masked: list[int], other) -> list[int]:
     return sorted({j for i in masked for j in covering(other, *encoded.offsets[i])})
 
 
-def take_click(key: str, text: str) -> None:
-    """The token bar's callback."""
-    st.session_state["_masks"] = (text, tokens.clicked(key))
+def take_click(key: str, encoded, before: list[int], whole: bool) -> None:
+    """The token bar's callback; with ``whole``, a click takes all the pieces of its word along."""
+    now = tokens.clicked(key)
+    st.session_state["_masks"] = (encoded.text,
+                                  whole_words(encoded, before, now) if whole else now)
+
+
+def whole_words(encoded, before: list[int], now: list[int]) -> list[int]:
+    """The places ``now``, with what changed since ``before`` done to whole words."""
+    added, removed = set(now) - set(before), set(before) - set(now)
+
+    def words(places: set[int]) -> set[int]:
+        ids = {encoded.word_ids[i] for i in places if 0 <= i < len(encoded)} - {None}
+        return {i for i, word in enumerate(encoded.word_ids) if word in ids}
+
+    return sorted((set(now) | words(added)) - words(removed))
 
 
 def choose(text: str, chosen: list[int]) -> None:

@@ -144,7 +144,7 @@ def own_words(look: Look, place) -> dict[int, str]:
 def not_one_piece(candidate) -> str:
     """Why a word has no probability in one place, as Markdown."""
     word, pieces = markdown(candidate.word), candidate.pieces
-    if len(pieces) > 1:
+    if len(pieces) > 1 and not candidate.unknown:
         return (f":material/info: “{word}” is {len(pieces)} pieces in this vocabulary "
                 f"({markdown(' '.join(pieces))}); one mask stands for one piece.")
     return f":material/help: “{word}” is not in this model's vocabulary."

@@ -80,13 +80,13 @@ def strip(table, true: str | None, here: int, there: int | None):
     figure = go.Figure(go.Heatmap(
         z=values, text=texts, texttemplate="%{text}", customdata=[[plotly(p) for p in row]
                                                                   for row in pieces],
-        x=[f"{rank}." for rank in grid["piece"].columns], y=list(range(len(steps))), zmin=0, zmax=1,
-        colorscale=theme.sequential(), xgap=2, ygap=2, showscale=False,
+        x=[f"rank {rank}" for rank in grid["piece"].columns], y=list(range(len(steps))), zmin=0, zmax=1,
+        colorscale=theme.sequential(), xgap=2, ygap=2, showscale=False, textfont={"size": 12},
         hovertemplate="%{customdata}: %{z:.3f}<extra></extra>"))
     marks = {here: "◀ ", there: "◁ "}
     figure.update_yaxes(tickvals=list(range(len(steps))), autorange="reversed", showgrid=False,
                         ticktext=[f"{marks.get(step, '')}{step:,}" for step in steps],
-                        title="training step")
+                        title={"text": "training step", "standoff": 14})
     figure.update_xaxes(side="top", showgrid=False, fixedrange=True)
     return theme.dress(figure, 60 + 25 * len(steps), dragmode=False)
 
