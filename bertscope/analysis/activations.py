@@ -64,7 +64,7 @@ def run(model: LoadedModel, encoded: Encoded, attentions: bool = False, heads: b
         BertScopeError: the weights give values that are not finite, or the architecture has no
             attention weights to show.
     """
-    output = _forward(model, [encoded], attentions, heads)
+    output = forward(model, [encoded], attentions, heads)
     hidden = torch.stack([h[0] for h in output.hidden_states]).float().cpu().numpy()
     _check_finite(hidden)
     weights = _attentions(model, output, len(encoded)) if attentions else None
@@ -81,7 +81,7 @@ def run_batches(model: LoadedModel, inputs: Sequence[Encoded], heads: bool = Fal
     """
     for indices in _batches(model, [len(e) for e in inputs], progress):
         chosen = [inputs[i] for i in indices]
-        output = _forward(model, chosen, attentions=False, heads=heads)
+        output = forward(model, chosen, attentions=False, heads=heads)
         nsp = _logits(model, output)[1] if heads else None
         yield indices, Batch(output.hidden_states, [len(e) for e in chosen], nsp)
 
@@ -212,7 +212,13 @@ def _batches(model: LoadedModel, lengths: Sequence[int], progress: Progress | No
 
 
 @torch.inference_mode()
-def _forward(model: LoadedModel, inputs: Sequence[Encoded], attentions: bool, heads: bool):
+def forward(model: LoadedModel, inputs: Sequence[Encoded], attentions: bool = False,
+            heads: bool = True):
+    """The output of transformers' own class for a padded batch, hidden states included.
+
+    Raises:
+        BertScopeError: the architecture does not give one state for each layer.
+    """
     module = model.model if heads else model.model.base_model
     output = module(**_tensors(model, module, inputs), output_hidden_states=True,
                     output_attentions=attentions)

@@ -17,7 +17,7 @@ import torch
 from safetensors import safe_open
 from transformers import (
     AlbertForPreTraining, AutoConfig, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining,
-    BertLMHeadModel)
+    BertLMHeadModel, ElectraForPreTraining)
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
 from transformers.utils import logging as transformers_logging
 
@@ -56,6 +56,7 @@ class LoadedModel:
     has_mlm_head: bool
     has_nsp_head: bool                   # BERT's ``cls.seq_relationship``, whatever it was taught
     has_sop_head: bool                   # ALBERT's ``sop_classifier``
+    has_rtd_head: bool                   # ELECTRA's discriminator: which pieces were replaced
     family: str                          # config.model_type
     device: str
     parameters: int                      # each shared tensor once
@@ -104,6 +105,7 @@ def load(path_or_name: str | Path, device: str | None = None) -> LoadedModel:
         has_mlm_head=has_mlm_head,
         has_nsp_head=pair_head == "nsp",
         has_sop_head=pair_head == "sop",
+        has_rtd_head=isinstance(model, ElectraForPreTraining),
         family=config.model_type,
         device=device,
         parameters=sum(p.numel() for p in model.parameters()),
@@ -219,6 +221,8 @@ def _model(folder: Path, config: PretrainedConfig, names: set[str],
             else BertForMaskedLM
     elif config.model_type == "albert" and any("sop_classifier" in n for n in names):
         kind = AlbertForPreTraining
+    elif config.model_type == "electra" and any("discriminator_predictions" in n for n in names):
+        kind = ElectraForPreTraining
     else:
         kind = AutoModelForMaskedLM
     try:
@@ -240,7 +244,7 @@ def _model(folder: Path, config: PretrainedConfig, names: set[str],
     if any(n.startswith((part, body + "pooler.")) for n in missing):
         pair_head = None
     has_lm = not any(not n.startswith((body, part)) for n in missing)
-    has_mlm = has_lm and not _is_causal(config)
+    has_mlm = has_lm and kind is not ElectraForPreTraining and not _is_causal(config)
     if not has_lm and not pair_head:
         model = model.base_model  # rather no head than one of random numbers
     return model, has_mlm, pair_head, info
