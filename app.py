@@ -14,6 +14,7 @@ st.logo(theme.picture("logo"), icon_image=theme.picture("icon"), size="large")
 st.html(theme.CSS)
 loaders.warm_up()
 PAGES = {"train": ("Train", ":material/model_training:"),
+         "masking": ("Masking", ":material/visibility_off:"),
          "predict": ("Predict", ":material/text_fields:"),
          "next_sentence": ("Next sentence", ":material/linear_scale:"),
          "attention": ("Attention", ":material/grid_on:"),

@@ -111,6 +111,13 @@ ENGLISH_PASSAGES = (
     "The ship left the harbour at night. A strong wind blew from the north. The captain looked at "
     "the stars. In the morning they saw land.",
 )
+SOTU_PASSAGES = (
+    "The elements of our strength are many. They include our democratic government, our economic "
+    "system, our great natural resources. But these are only partial explanations. The basic "
+    "source of our strength is spiritual.",
+    "Now we know what we must do: increase production. We must cut down on waste. And we must use "
+    "more of those fuels which are plentiful and more permanent.",
+)
 CHINESE_PASSAGES = (
     "小明在公园里散步。他看见一只小狗。小狗非常高兴。他们一起回家了。",
     "北京是中国的首都。城市里有很多大学。学生们每天去图书馆学习。",
@@ -119,6 +126,8 @@ CHINESE_PASSAGES = (
 
 def passages(source: str, run: Run | None = None) -> list[str]:
     """Two passages of some short neighbouring sentences, of two documents."""
+    if source == "sotu":
+        return list(SOTU_PASSAGES)
     found = _or_nothing(lambda: list(islice(filter(None, (
         _passage(document.sentences) for document in _unseen(source, run))), 2)))
     return found if len(found) == 2 else list(ENGLISH_PASSAGES)
@@ -131,6 +140,17 @@ def _passage(sentences: list[str]) -> str | None:
         if all(4 <= len(sentence.split()) <= 20 for sentence in near):
             return " ".join(near)
     return None
+
+
+def readings(source: str, run: Run | None = None, sentences: int = 7) -> list[str]:
+    """Two stretches from the middle of two documents far apart, a sentence a line."""
+    found = _or_nothing(lambda: [document.sentences for document in islice(_unseen(source, run), 20)
+                                 if len(document.sentences) >= sentences])
+    if len(found) < 2:
+        return [passage.replace(". ", ".\n") for passage in ENGLISH_PASSAGES]
+    middles = [(len(own) - sentences) // 2 for own in (found[0], found[-1])]
+    return ["\n".join(own[middle:middle + sentences])
+            for own, middle in zip((found[0], found[-1]), middles)]
 
 
 def fills(source: str, limit: int = 6, run: Run | None = None) -> list[Fill]:

@@ -123,3 +123,9 @@ def _spread(rows, asked, loss, guess, confidence, p_yes) -> Iterator[PlaceLosses
         for column, values in zip(columns, (loss, guess, confidence)):
             column[places] = values[part]
         yield PlaceLosses(*columns, p)
+
+
+def mean_loss(answers: Sequence[PlaceLosses]) -> float:
+    """The loss as the trainer takes it, in nats: the sum over all places by their number."""
+    losses = np.concatenate([answer.loss for answer in answers]).astype(np.float64)
+    return float(np.nanmean(losses)) if np.isfinite(losses).any() else float("nan")

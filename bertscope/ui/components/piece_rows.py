@@ -9,7 +9,8 @@ import streamlit as st
 
 _CSS = """
 .piece-rows { font-family: var(--st-font); color: var(--st-text-color); }
-.piece-rows .row { display: flex; flex-wrap: wrap; gap: .3rem .2rem; padding: .15rem 0 .45rem; }
+.piece-rows .row { display: flex; flex-wrap: wrap; gap: .3rem .2rem; padding: .15rem 0 .45rem;
+  align-items: flex-start; }
 .piece-rows .head { flex: 0 0 100%; font-size: .8rem; opacity: .75; }
 .piece-rows .cell { display: inline-flex; flex-direction: column; align-items: center;
   line-height: 1.2; padding: .2rem .36rem; font-size: .98rem; cursor: default; --c: transparent;
@@ -17,7 +18,7 @@ _CSS = """
 .piece-rows .cell.inner { margin-left: -.14rem; border-left-style: dashed; }
 .piece-rows .cell.faint { opacity: .5; border-color: transparent; }
 .piece-rows .cell.marked { border: 2px solid var(--c); font-weight: 600;
-  background: color-mix(in srgb, var(--c) 14%, transparent); }
+  background: color-mix(in srgb, var(--c) var(--depth, 14%), transparent); }
 .piece-rows .cell.joined { margin-left: -.2rem; }
 .piece-rows .cell.under { border-bottom: 3px solid var(--c); }
 .piece-rows small { font-size: .68rem; font-weight: 400; opacity: .85; white-space: nowrap; }
@@ -56,6 +57,7 @@ export default function ({ data, parentElement }) {
       if (cell.piece.startsWith('##')) names.push('inner');
       const c = make('span', line, undefined, names.join(' '));
       if (cell.colour) c.style.setProperty('--c', cell.colour);
+      if (cell.depth !== null) c.style.setProperty('--depth', cell.depth + '%');
       if (cell.title) c.title = cell.title;
       make('span', c, cell.piece);
       for (const below of cell.lines) make('small', c, below);
@@ -73,8 +75,8 @@ class Cell:
     """A piece as it is drawn. All texts are shown as they are, never interpreted.
 
     ``lines`` stand below it. ``colour`` (``#rrggbb``) is that of its frame where ``marked``, of the
-    line below it where ``under``; ``joined`` moves it to the piece before; ``title`` is what the
-    mouse shows.
+    line below it where ``under``; ``depth`` (0 to 100) is how much of it fills a marked piece;
+    ``joined`` moves a piece to the one before; ``title`` is what the mouse shows.
     """
 
     piece: str
@@ -85,6 +87,7 @@ class Cell:
     under: bool = False
     faint: bool = False
     joined: bool = False
+    depth: int | None = None
 
 
 def piece_rows(rows: Sequence[tuple[str, Sequence[Cell]]], key: str,
