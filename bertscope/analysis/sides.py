@@ -58,7 +58,7 @@ def left_to_right(causal: LoadedModel, model: LoadedModel, encoded: Encoded,
     """What a causal model expects where ``model``'s piece ``place`` begins.
 
     It reads the same text up to there, in its own pieces. What is masked further left is ``[MASK]``
-    for it too, a piece that its training never showed.
+    for it too.
 
     Args:
         model, encoded, masked, place: the other model and its input, as in :func:`sides`.

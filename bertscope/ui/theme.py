@@ -17,6 +17,7 @@ CSS = """<style>
 [data-testid="stSidebarUserContent"] { padding-top: .5rem; }
 [class*="st-key-beside"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
 [class*="st-key-beside"] [data-testid="stColumn"] { min-width: min(400px, 100%); }
+[class*="st-key-beside_narrow"] [data-testid="stColumn"] { min-width: min(200px, 100%); }
 @media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding: 3.2rem 1.2rem 3rem; } }
 </style>"""
 

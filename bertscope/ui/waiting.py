@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from bertscope.errors import BertScopeError
 from bertscope.ui import loaders
 
 Progress = Callable[[str, float | None], None]
@@ -46,6 +47,10 @@ def kept(key: tuple, compute: Callable[[Progress], object], name: str):
                           on_click=cancelled.add, args=(key,))
         bar.progress(min(max(share or 0.0, 0.0), 1.0), text=f"{name}: {message}")
 
-    found = loaders.keep(key, lambda: compute(progress))
+    try:
+        found = loaders.keep(key, lambda: compute(progress))
+    except BertScopeError:
+        place.empty()
+        raise
     place.empty()
     return found

@@ -79,8 +79,9 @@ def sentences(look: Look, here) -> None:
         first, stays = int(here.first_leads[column]), int(here.leads_from[column])
         said = f"**Place {at}**: the final answer **{markdown(here.final[column])}** " \
                f"({here.final_probability[-1, column]:.0%}) leads "
-        said += "from the embeddings on" if stays == 0 else f"from layer {stays} of " \
-            f"{look.model.num_layers} on"
+        last = look.model.num_layers
+        said += "from the embeddings on" if stays == 0 else \
+            f"only after the last layer, {last}" if stays == last else f"from layer {stays} of {last} on"
         if first < stays:
             said += f" :gray[(it led after {'the embeddings' if first == 0 else f'layer {first}'} " \
                     "too, but lost that lead)]"

@@ -17,7 +17,8 @@ EXPLANATION = r"""
 *Left only* reads the sentence as if it ended at the place, *right only* as if it began there:
 the other words are **cut off** before the model sees anything, `[CLS]`, the masked place and
 `[SEP]` stay. (Hiding words from attention only would leave traces of them in what the other words
-have read.) On the right the place comes to stand first, so its position changes too. With
+have read.) The model then reads the end of the text right after the place, and may well expect a
+full stop there. On the right the place comes to stand first, so its position changes too. With
 **all [MASK]** every piece of the other side becomes `[MASK]` instead: the place keeps its
 position, and the model still sees how many pieces there are. Neither is what the model was trained
 on: it mostly saw whole sentences with one piece in seven masked.
@@ -123,8 +124,7 @@ def read_causal(look: Look, causal: Choice, at: int) -> SimpleNamespace | None:
     if not same_vocabulary(model, look.model):
         notes.append("its vocabulary is another one; pieces are compared by their text")
     if any(i < at for i in look.masked):
-        notes.append("it reads the other masks on the left as [MASK], which its training never "
-                     "showed it")
+        notes.append("it reads the other masks on the left as [MASK] too")
     if notes:
         st.caption(f":material/info: {markdown(causal.label)}: {markdown('; '.join(notes))}.")
     return SimpleNamespace(chosen=causal, model=model, answer=answer)
@@ -192,7 +192,7 @@ def bars(look: Look, there: Look | None, here, theirs, reader, true: str | None)
                + (f" · grey: {markdown(reader.chosen.label)}" if reader else "")
                + " · ✓ the piece that was there · one scale for all")
     for one, found, meaning in drawn:
-        columns = st.columns(3 + (reader is not None))
+        columns = frame.beside(3 + (reader is not None), f"narrow_{meaning}")
         for column, (side, answer) in zip(columns, found.items()):
             with column:
                 figure(TITLES[side], answer, charted[meaning, side], meaning, true, most,
@@ -205,12 +205,14 @@ def bars(look: Look, there: Look | None, here, theirs, reader, true: str | None)
 
 def figure(title: str, answer, rows, meaning: str, true, most: float, name: str) -> None:
     st.markdown(f"**{title}**")
+    chart = charts.candidates(rows, meaning, true, most)
+    chart.update_xaxes(range=[0, 1.5 * most])  # room for the numbers in a narrow column
+    frame.figure(chart, name, f"sides_{meaning}_{title}")
     read = answer.tokens if answer.place < len(answer.tokens) else [*answer.tokens, "…?"]
     around = read[max(0, answer.place - 9):answer.place + 10]
     st.caption("reads " + markdown(("… " if answer.place > 9 else "")
                                    + shorten(" ".join(around), 150)
                                    + (" …" if answer.place + 10 < len(read) else "")))
-    frame.figure(charts.candidates(rows, meaning, true, most), name, f"sides_{meaning}_{title}")
 
 
 def rows(look: Look, there, here, theirs, reader, true):

@@ -59,7 +59,7 @@ def show(look: Look) -> None:
     most = max(LEAST_BITS, *(largest(one) for _, one, _ in drawn))
     for one, found, meaning in drawn:
         draw(one, found, at if one is look else asked.beside(look, there, at), most, meaning,
-             len(drawn) > 1)
+             len(drawn))
     st.caption(":material/info: Scores are not explanations in full: they say how this one number "
                "answers to changes of single pieces, not how the model came to it, and the three "
                "methods need not agree.")
@@ -131,14 +131,15 @@ def largest(found) -> float:
 
 def headline(look: Look, at: int, target: str, found) -> str:
     """What is asked, as Markdown."""
-    return f"##### What speaks for {markdown(target)} at place {at}? :gray[P = {2 ** found.log2_p:.1%}]"
+    return f"##### What speaks for “{markdown(target)}” at place {at}? " \
+           f":gray[P = {2 ** found.log2_p:.1%}]"
 
 
-def draw(look: Look, found, at: int, most: float, meaning: str, named: bool) -> None:
+def draw(look: Look, found, at: int, most: float, meaning: str, of: int) -> None:
     """The text, coloured by the scores, and what holds for the whole of it."""
     import numpy as np
 
-    if named:
+    if of > 1:
         st.markdown(f"**{markdown(look.chosen.label)}** :gray[P = {2 ** found.log2_p:.1%}]")
     scale = theme.signed()
     pieces = []
@@ -146,18 +147,24 @@ def draw(look: Look, found, at: int, most: float, meaning: str, named: bool) -> 
         scored = not np.isnan(score)
         hidden = i in look.masked
         pieces.append(Shade(
-            "[MASK]" if hidden else token, f"{score:+.2f}" if scored else "",
+            "[MASK]" if hidden else token, number(score) if scored else "",
             f"{token}: {score:+.3f} bits" if scored else f"{token}: not asked about",
             theme.shade(scale, 0.5 + score / most / 2) if scored else None,
             faint=bool(look.encoded.special[i]), strong=i == at))
-    shaded(pieces, f"words_{meaning}",
-           (f"−{most:.2f} bits: speaks against it", [c for _, c in scale],
-            f"+{most:.2f} bits: speaks for it"))
+    legend = (f"−{most:.2f} bits: speaks against it", [c for _, c in scale],
+              f"+{most:.2f} bits: speaks for it") if of == 1 or meaning == "other" else None
+    shaded(pieces, f"words_{meaning}", legend)
     if np.isnan(found.scores).all():
         st.info("There is no other piece that the model sees, so nothing can matter.",
                 icon=":material/info:")
     elif found.difference is not None:
         completeness(found)
+
+
+def number(score: float) -> str:
+    """Two decimals with a sign, and no sign where nothing is left."""
+    text = f"{score:+.2f}"
+    return "0" if float(text) == 0 else text
 
 
 def completeness(found) -> None:
