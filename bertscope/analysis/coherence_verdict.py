@@ -62,17 +62,17 @@ def _beyond(kind: str, summary: Summary, ahead: dict[str, Estimate] | None) -> b
 
 def _detail(kind: str, summary: Summary, baseline: Summary | None, ahead) -> str:
     auc = summary.auc[kind]
-    said = f"Against {_AGAINST[kind]} it gives the true pair the higher score in {_percent(auc)}"
+    said = f"Against {_AGAINST[kind]} the true pair has the higher score {_percent(auc)}"
     if auc.below(0.5):
-        said += ", less than chance (50 %): it prefers the wrong one"
+        said += ", less than chance (50%): it prefers the wrong one"
     elif not auc.above(0.5):
-        said += ": that may be chance (50 %), so it cannot be told whether it knows the difference"
+        said += ": that may be chance (50%), so it cannot be told whether it knows the difference"
     if kind == "swapped":
         return f"{said}. A bag of words cannot know the order."
     if baseline is None or ahead is None:
         return f"{said}."
     gain, theirs = ahead[kind], baseline.auc[kind].value
-    points = f"(difference {100 * gain.low:+.0f} to {100 * gain.high:+.0f} points)"
+    points = f"(difference {100 * gain.low:+.1f} to {100 * gain.high:+.1f} points)".replace("-", "−")
     if gain.above(0):
         return f"{said}. It is better than a bag of words, {theirs:.0%} {points}."
     if gain.below(0):
@@ -81,4 +81,4 @@ def _detail(kind: str, summary: Summary, baseline: Summary | None, ahead) -> str
 
 
 def _percent(found: Estimate) -> str:
-    return f"{found.value:.0%} of comparisons (95 % interval {found.low:.0%} to {found.high:.0%})"
+    return f"in {found.value:.0%} of comparisons (95% interval {found.low:.0%} to {found.high:.0%})"

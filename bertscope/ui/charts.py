@@ -109,28 +109,6 @@ def ticks(steps) -> list[int]:
     return [*powers, last] if last else powers
 
 
-def next_sentence(rows: Sequence[tuple[str, str, float]]):
-    """A bar from 0 to 1 per checkpoint: (label, meaning, P(B follows A)), chance at one half."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    for number, (label, meaning, p) in enumerate(reversed(rows)):
-        name = plotly(label)
-        figure.add_bar(x=[1], y=[number], orientation="h", marker_color=theme.colour("grid"),
-                       hoverinfo="skip")
-        figure.add_bar(x=[p], y=[number], orientation="h", marker_color=theme.colour(meaning),
-                       text=[f"{p:.1%}"], textposition="inside" if p > 0.15 else "outside",
-                       insidetextanchor="start", textangle=0,
-                       hovertemplate=f"{name}: %{{x:.4f}}<extra></extra>")
-    figure.add_vline(0.5, line={"dash": "dash", "color": theme.colour("text"), "width": 1.2})
-    figure.update_yaxes(tickvals=list(range(len(rows))), showgrid=False,
-                        ticktext=[plotly(label) for label, *_ in reversed(rows)])
-    figure.update_xaxes(range=[0, 1], tickvals=[0, 0.5, 1], showgrid=False, fixedrange=True,
-                        ticktext=["another document", "chance", "B follows A"])
-    return theme.dress(figure, 62 + 44 * len(rows), showlegend=False, barmode="overlay",
-                       bargap=0.3, dragmode=False, margin={"l": 10, "r": 50, "t": 6, "b": 6})
-
-
 def heat_map(weights: np.ndarray, tokens: Sequence[str], title: str, difference: bool = False,
              most: float | None = None):
     """One head: row = the piece that looks, column = the piece looked at. weights [T, T].

@@ -64,3 +64,18 @@ def _passages(source: str, run_path: str | None):
 def passages(choice: Choice) -> list[str]:
     """Two passages of some sentences, of two documents."""
     return _passages(corpus_of(choice) or "", str(choice.run.path) if choice.run else None)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _readings(source: str, run_path: str | None):
+    from pathlib import Path
+
+    from bertscope.analysis import gallery
+    from bertscope.runs import Run
+
+    return gallery.readings(source, Run(Path(run_path)) if run_path else None)
+
+
+def readings(choice: Choice) -> list[str]:
+    """Two stretches of two documents, a sentence a line."""
+    return _readings(corpus_of(choice) or "", str(choice.run.path) if choice.run else None)

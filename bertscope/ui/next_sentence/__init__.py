@@ -1,0 +1,101 @@
+"""The views of the Next sentence page, a module each with one function ``show(look)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import streamlit as st
+
+from bertscope.errors import BertScopeError
+from bertscope.ui import loaders
+from bertscope.ui.selection import Choice
+from bertscope.ui.text import markdown
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a view is given: the checkpoint, opened, with the question that its head answers, and
+    the second one where it has a head for pairs too (else ``other`` and what belongs to it are
+    None)."""
+
+    chosen: Choice
+    model: Any
+    question: Any
+    other: Choice | None = None
+    other_model: Any = None
+    other_question: Any = None
+
+    @property
+    def sides(self) -> list[tuple[Choice, Any, Any, str]]:
+        """(choice, model, question, meaning of its colour), of one or two checkpoints."""
+        found = [(self.chosen, self.model, self.question, "main")]
+        if self.other:
+            found.append((self.other, self.other_model, self.other_question, "other"))
+        return found
+
+
+#: Widgets of the views whose values outlive a look at another view.
+KEPT = ("a", "b", "document", "docs", "each", "places", "draw", "kind", "around")
+#: A text that is longer than this in the address is left out of it: servers refuse long addresses.
+MOST_IN_ADDRESS = 9000
+
+
+def keep_state() -> None:
+    """Streamlit forgets a widget that one run of the script does not draw."""
+    for key in KEPT:
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
+
+
+def text_area(place, label: str, key: str, default: str, height: int, **more) -> str:
+    """A field for a text that stands in the address as ``&key=``.
+
+    Streamlit's own ``bind`` does not write what a callback puts into a field that is not drawn yet,
+    and would write a text of any length.
+    """
+    state = st.session_state
+    if key not in state:
+        state[key] = st.query_params.get(key, default)
+    text = place.text_area(label, key=key, height=height, **more)
+    fits = len(quote(text)) <= MOST_IN_ADDRESS
+    if text != default and fits and st.query_params.get(key) != text:
+        st.query_params[key] = text
+    elif (text == default or not fits) and key in st.query_params:
+        del st.query_params[key]
+    if not fits:
+        place.caption(":material/link_off: This text is too long for the address: a link to this "
+                      "page will not bring it along.")
+    return text
+
+
+def open_both(chosen: Choice, other: Choice | None) -> Look:
+    """Open the checkpoints; a second one without a head for pairs is left out with a sentence.
+
+    Raises:
+        BertScopeError: the first one cannot be opened or has no such head.
+    """
+    model = loaders.model(chosen)
+    from bertscope.analysis.pair_head import question
+
+    look = Look(chosen, model, question(model))
+    if other is None:
+        return look
+    try:
+        second = loaders.model(other)
+        return Look(chosen, model, look.question, other, second, question(second))
+    except BertScopeError as error:
+        st.warning(f"{markdown(other.label)}: {markdown(error)}", icon=":material/compare:")
+        return look
+
+
+def verdict(question, p: float) -> str:
+    """One line, as Markdown, that says what the number means; never a bare label."""
+    percent = f"{p:.1%}" if 0.0005 < p < 0.9995 else "under 0.1%" if p < 0.5 else "over 99.9%"
+    if 0.4 < p < 0.6:
+        said = "it cannot tell"
+    else:
+        sure = "is sure" if abs(p - 0.5) > 0.4 else "thinks"
+        said = f"it {sure} that {question.yes if p > 0.5 else question.no}"
+    return f"##### “{question.yes}”: {percent} :gray[· {said}]"
