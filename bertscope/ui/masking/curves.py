@@ -28,7 +28,7 @@ def lines(table, value: str, series: str, order: Sequence[str], title: str,
     axis = alt.Axis(format="~g", tickCount=5)
     if log:  # each label with a prefix of its own
         axis = alt.Axis(labelExpr="format(datum.value, '.3~s')", labelOverlap=False,
-                        values=charts.ticks(table[value]))
+                        values=[tick for tick in charts.ticks(table[value]) if tick != 1])
     layers = [alt.Chart(pd.DataFrame({"step": [step]})).mark_rule(
         color=theme.colour(meaning), strokeWidth=1.5, opacity=0.7).encode(x=x)
         for step, meaning in marks]

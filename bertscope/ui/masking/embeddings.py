@@ -6,8 +6,8 @@ import numpy as np
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import charts, frame, loaders, over_time, theme
-from bertscope.ui.masking import Look, curves
+from bertscope.ui import frame, loaders, theme
+from bertscope.ui.masking import Look
 from bertscope.ui.text import markdown, plotly
 
 #: Pieces and numbers that are drawn; the rest is computed as well.
@@ -36,8 +36,6 @@ def show(look: Look, row, tokens, shown) -> None:
                "and the first four maps share one scale. The same position has the same vector in "
                "every text, and so has a segment."
                + cut(mine, len(ids)))
-    if look.chosen.run:
-        over_training(look, ids, row)
 
 
 def parts(model, ids, row):
@@ -118,43 +116,3 @@ def heat_maps(found, tokens, bounds: tuple[float, float], label: str):
     figure.update_annotations(font_size=13)
     return theme.dress(figure, 62 + 14 * len(names), title_text=plotly(label), title_y=0.995,
                        dragmode=False, margin={"l": 10, "r": 10, "t": 50, "b": 6})
-
-
-# -- over the training ------------------------------------------------------------------------
-
-
-@st.cache_data(max_entries=512, show_spinner=False)
-def _lengths(path: str, stamp: float, ids: tuple[int, ...], types: tuple[int, ...]):
-    from bertscope.analysis.activations import load
-    from bertscope.analysis.input_embeddings import input_embeddings
-
-    return input_embeddings(load(path), np.array(ids), np.array(types)).lengths()
-
-
-def _marks(look: Look) -> list[tuple[int, str]]:
-    other = look.other
-    same = other and other.run and other.checkpoint and other.run.name == look.chosen.run.name
-    return [(look.chosen.checkpoint.step, "main")] + (
-        [(other.checkpoint.step, "other")] if same else [])
-
-
-def over_training(look: Look, ids, row) -> None:
-    """How long each of the vectors is, over the checkpoints."""
-    import pandas as pd
-
-    if not over_time.wanted(look.chosen):
-        return
-    key = tuple(ids.tolist()), tuple(row.token_type_ids.tolist())
-    answers = over_time.ask(look.chosen, lambda path, stamp: _lengths(path, stamp, *key))
-    rows = [{"step": step, "vector": name, "length": length}
-            for step, lengths in answers for name, length in lengths.items()]
-    if not rows:
-        return
-    table = pd.DataFrame(rows)
-    order = list(dict.fromkeys(table["vector"]))
-    st.altair_chart(
-        curves.lines(table, "length", "vector", order,
-                     "Mean length of the vectors of these pieces, over the training",
-                     _marks(look), colours=[*theme.categories(5)[2:len(order) + 1], theme.colour("text")]),
-        key="lengths", width="stretch")
-    frame.download_csv(table, f"{look.chosen.run.name}-embedding-lengths")

@@ -14,6 +14,8 @@ from bertscope.ui.text import markdown
 
 #: Examples drawn at a time, and those whose loss is computed unasked.
 DRAWN, MOST_EXAMPLES = 4, 256
+CAUSAL = ("Shown is what the model saw and, piece by piece, had to predict from those before; below "
+          "−ln p(that), its loss. The frames tell where masking had changed the text.")
 
 
 def show(look: Look) -> None:
@@ -82,7 +84,8 @@ def saved_before(run, step: int) -> Choice:
 def summary(feed, found) -> str:
     """Where in the training the step is, and what it asked for, as Markdown."""
     rows = found.rows
-    pieces, asked = sum(map(len, rows)), sum(len(row.chosen) for row in rows)
+    pieces = sum(map(len, rows))
+    asked = pieces - len(rows) if feed.causal else sum(len(row.chosen) for row in rows)
     parts = f", in {feed.parts} micro-batches" if feed.parts > 1 else ""
     several = f" on {feed.processes} processes" if feed.processes > 1 else ""
     phase = " · the short examples that come first" if found.phase == 0 and len(feed.stages) > 1 \
@@ -132,12 +135,13 @@ def draw(look: Look, feed, found, mine, theirs) -> int:
         own = mine[number] if mine and number < len(mine) else None
         second = theirs[number] if theirs and number < len(theirs) else None
         guesses = steps.names(look_of(look, feed), own.guess.clip(0)) if own else ()
-        where = steps.origin(spans(found.source, found.epoch, index), feed.store,
+        where = steps.origin(row, spans(found.source, found.epoch, index), feed.store,
                              lambda d: f"document {d + 1:,}")
         drawn.append((heading(number, row, where, own, found),
                       marks.targets(row, tokens, shown, own, second, guesses, feed.causal)))
     piece_rows(drawn, "fed_rows", marks.legend())
-    st.caption("A framed piece was chosen: shown is what the model saw, → what it had to say, and "
+    st.caption(CAUSAL if feed.causal else
+               "A framed piece was chosen: shown is what the model saw, → what it had to say, and "
                "below −ln p(that), its loss; the deeper the colour, the greater. The mouse shows the "
                "checkpoint's guess.")
     return first
@@ -215,8 +219,8 @@ def over_training(look: Look, feed, step: int) -> None:
     st.altair_chart(curves.lines(table, "loss", "of", ["these examples"],
                                  f"Loss of the examples of step {step:,}, by each checkpoint (nats)",
                                  [(step, "main")]), key="fed_curve", width="stretch")
-    st.caption("The line is when they were fed. They are new in each epoch, so a model that learns "
-               "the language, and not the examples, has no dent there.")
+    st.caption("The line is when they were fed. A dent right after it would say that the examples "
+               "themselves were learnt, and not the language.")
     frame.download_csv(table, f"{look.chosen.run.name}-step-{step}-loss")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.ui import frame, loaders, theme, waiting
-from bertscope.ui.masking import Look, curves
+from bertscope.ui.masking import Look, curves, learning
 from bertscope.ui.text import bounded
 
 MOST_PIECES, MOST_CURVES = 200, 8
@@ -117,11 +117,8 @@ def growth(look: Look, feed, ids: list[int], step: int) -> None:
     what = st.segmented_control("Over the training", ["seen", "to predict"], default="seen",
                                 required=True, key="seen_what", bind="query-params",
                                 label_visibility="collapsed")
-    marks = [(step, "main")]
-    if look.other and look.other.run and look.other.run.name == run.name and look.other.checkpoint:
-        marks.append((look.other.checkpoint.step, "other"))
     st.altair_chart(curves.lines(rows, what or "seen", "piece", names,
-                                 f"Times {what}, by step", marks, format=",", log=True,
+                                 f"Times {what}, by step", learning.marked(look), format=",", log=True,
                                  colours=theme.categories(len(names))),
                     key="seen_curve", width="stretch")
     frame.download_csv(rows, f"{run.name}-seen-over-steps")

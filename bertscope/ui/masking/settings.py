@@ -26,7 +26,6 @@ HELP = {
             "words (SpanBERT). Words of Chinese are those of a segmenter.",
     "masking": "Dynamic draws anew in every epoch; static has ten copies with fixed masks, as the "
                "original."}
-KEYS = ("scheme", "unit", "masking", "rate", "mask_share", "random_share", "longest")
 TEXTS = ("text1", "text2")
 #: Where a checkpoint of others reads more, an example is cut here: a page has only so much room.
 LONGEST = 128
@@ -68,11 +67,12 @@ def ask(chosen: Choice, model, typed: bool = True, epochs: bool = True) -> Setti
         BertScopeError: a text is too long, or the shares add up to more than 1.
     """
     own, seed = of_run(chosen)
-    _forget_another(chosen)
+    first = defaults(own, model)
+    _begin(chosen, first)
     written = _texts(chosen, model) if typed else ("", "")
     st.markdown("**How the examples are made**"
                 + (" :gray[· as this run's trainer does, unless you change it]" if own else ""))
-    values = _fields(own, model)
+    values = _fields(first, model)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         epoch = 0
         if epochs:
@@ -84,7 +84,7 @@ def ask(chosen: Choice, model, typed: bool = True, epochs: bool = True) -> Setti
                       type="primary", on_click=next_epoch)
         if own:
             st.button("As the run does", icon=":material/restart_alt:", key="as_run",
-                      on_click=forget, args=(KEYS,))
+                      on_click=frame.set_state, kwargs=first)
     from bertscope.analysis.inputs import objective
 
     made = objective(values["scheme"], mask_unit=values["unit"], masking=values["masking"],
@@ -105,19 +105,23 @@ def of_run(chosen: Choice) -> tuple[ObjectiveConfig | None, int]:
     return config.objective, config.training.seed
 
 
-def forget(keys) -> None:
-    """Back to the defaults; for callbacks, or before the widgets are drawn."""
-    for key in keys:
-        st.session_state.pop(key, None)
-        if key in st.query_params:
-            del st.query_params[key]
+def defaults(own: ObjectiveConfig | None, model) -> dict[str, object]:
+    """What the fields say until somebody changes them: the run's own settings, else BERT's."""
+    known = own or ObjectiveConfig()
+    pairs = own.pairs if own else "nsp" if model.has_nsp_head else "full_sentences"
+    shares = {key: round(100 * getattr(known, name), 2) for key, name in (
+        ("rate", "mask_rate"), ("mask_share", "mask_share"), ("random_share", "random_share"))}
+    longest = min(model.max_length, own.max_length if own else LONGEST)
+    return {"scheme": _named(SCHEMES, pairs), "unit": _named(UNITS, known.mask_unit),
+            "masking": _named(MASKING, known.masking), **shares, "longest": max(16, longest)}
 
 
-def _forget_another(chosen: Choice) -> None:
-    """Settings belong to a run: another one begins with its own. The address decides at first."""
+def _begin(chosen: Choice, first: dict[str, object]) -> None:
+    """Settings and texts belong to a run: another one begins with its own. At the first visit the
+    address decides."""
     before = st.session_state.get("_masking_of")
     if before not in (None, chosen.name):
-        forget((*KEYS, *TEXTS))
+        frame.set_state(**first, **dict(zip(TEXTS, texts.passages(chosen))))
     st.session_state["_masking_of"] = chosen.name
 
 
@@ -136,29 +140,25 @@ def _texts(chosen: Choice, model) -> tuple[str, str]:
                  for key, name in zip(TEXTS, ("Text 1", "Text 2")))
 
 
-def _fields(own: ObjectiveConfig | None, model) -> dict:
-    pairs = own.pairs if own else "nsp" if model.has_nsp_head else "full_sentences"
-    default = own or ObjectiveConfig()
+def _fields(first: dict[str, object], model) -> dict:
     found = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        for key, label, options, first, width in (
-                ("scheme", "What makes an example", SCHEMES, pairs, 260),
-                ("unit", "Chosen at a time", UNITS, default.mask_unit, 160),
-                ("masking", "Masks", MASKING, default.masking, 150)):
-            name = st.selectbox(label, list(options), list(options.values()).index(first), key=key,
-                                bind="query-params", width=width, help=HELP[key])
-            found[key] = options[name]
+        for key, label, options, width in (("scheme", "What makes an example", SCHEMES, 260),
+                                           ("unit", "Chosen at a time", UNITS, 160),
+                                           ("masking", "Masks", MASKING, 150)):
+            found[key] = options[st.selectbox(
+                label, list(options), list(options).index(first[key]), key=key, width=width,
+                bind="query-params", help=HELP[key])]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        for key, label, first, least, most in (
-                ("rate", "Chosen, %", default.mask_rate, 1, 90),
-                ("mask_share", "of these [MASK], %", default.mask_share, 0, 100),
-                ("random_share", "random, %", default.random_share, 0, 100)):
-            found[key] = st.number_input(label, float(least), float(most), round(100 * first, 2),
-                                         1.0, key=key, bind="query-params", format="%g", width=150)
-        reads = max(16, min(model.max_length, own.max_length if own else LONGEST))
+        for key, label, least, most in (("rate", "Chosen, %", 1.0, 90.0),
+                                        ("mask_share", "of these [MASK], %", 0.0, 100.0),
+                                        ("random_share", "random, %", 0.0, 100.0)):
+            found[key] = st.number_input(label, least, most, float(first[key]), 1.0, key=key,
+                                         bind="query-params", format="%g", width=150)
         found["longest"] = st.number_input(
-            "Pieces at most", 16, max(16, min(model.max_length, 4096)), reads, key="longest",
-            bind="query-params", width=150, help="Of an example, special pieces included.")
+            "Pieces at most", 16, max(16, min(model.max_length, 4096)), first["longest"],
+            key="longest", bind="query-params", width=150,
+            help="Of an example, special pieces included.")
     return found
 
 

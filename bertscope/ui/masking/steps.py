@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.ui import frame, loaders, looking
 from bertscope.ui.components.piece_rows import piece_rows
-from bertscope.ui.masking import Look, embeddings, marks, reading, settings
+from bertscope.ui.masking import Look, embeddings, learning, marks, reading, settings
 from bertscope.ui.text import markdown
 
 
@@ -43,12 +43,14 @@ def show(look: Look) -> None:
     row, index = _example(look, asked, store, examples)
     tokens, shown = (names(look, ids) for ids in (row.ids, row.shown))
     _input(row, tokens, asked)
-    st.subheader("4 · Three vectors for each piece, added up", anchor=False)
+    st.subheader("4 · The vectors of each piece, added up", anchor=False)
     embeddings.show(look, row, tokens, shown)
     _chosen(row, tokens, asked)
     _fates(look, row, tokens, shown, asked)
     _loss(look, row, tokens, shown)
     _download(look, row, tokens, shown, asked.epoch, index)
+    if look.chosen.run:
+        learning.show(look, row)
 
 
 def names(look: Look, ids) -> list[str]:
@@ -103,7 +105,7 @@ def _example(look: Look, asked: settings.Settings, store, examples):
     row = made(examples, asked.epoch, [index])[0]
     found = spans(examples, asked.epoch, index)
     st.markdown(f"**{answer(row, asked.scheme)}** · " + markdown(
-        origin(found, store, lambda document: f"text {store.numbers[document] + 1}")))
+        origin(row, found, store, lambda document: f"text {store.numbers[document] + 1}")))
     if asked.objective.masking == "static":
         st.caption(f"Static: this is copy {asked.epoch % STATIC_COPIES + 1} of {STATIC_COPIES}; the "
                    f"same comes again every {STATIC_COPIES} epochs.")
@@ -119,7 +121,7 @@ def answer(row, scheme: str) -> str:
             }.get((scheme, row.label), "A and B as typed")
 
 
-def origin(found, store, of) -> str:
+def origin(row, found, store, of) -> str:
     """Where an example's text comes from and what was cut off; ``of`` names a document."""
     def part(span) -> str:
         before = int(store.document_offsets[span.document])
@@ -129,7 +131,7 @@ def origin(found, store, of) -> str:
         return f"{of(span.document)}, {which}" + (f" ({cut:,} pieces cut off)" if cut else "")
 
     parts = [part(span) for span in found[:4]]
-    if len(parts) == 2:
+    if row.label is not None:
         parts = [f"{name}: {text}" for name, text in zip("AB", parts)]
     return " · ".join(parts) + (" …" if len(found) > 4 else "")
 
@@ -164,10 +166,10 @@ def _fates(look: Look, row, tokens, shown, asked: settings.Settings) -> None:
                + ("A span's pieces share their fate." if objective.mask_unit == "span" else
                   "Each chosen piece draws its own fate."))
     piece_rows([("", marks.fates(row, tokens, shown))], "fates", marks.legend())
-    kind = reading.recipe(look.chosen)
-    if kind == "electra":
+    if reading.recipe(look.chosen) == "electra":
         st.caption("ELECTRA: its generator fills the chosen places with samples, and the "
-                   "discriminator then tells, of every piece, whether it was replaced.")
+                   "discriminator then tells, of every piece, whether it was replaced. The loss below "
+                   "is the generator's.")
 
 
 def _loss(look: Look, row, tokens, shown) -> None:
@@ -175,8 +177,8 @@ def _loss(look: Look, row, tokens, shown) -> None:
     causal = reading.recipe(look.chosen) == "causal"
     mine = reading.losses(look.chosen, [row], look.model.tokenizer)
     theirs = reading.losses(look.other, [row], look.model.tokenizer) if look.other else None
-    text = "Every piece is predicted from those before it. " if causal else \
-        "Only the chosen places are asked for; all others help, and cost nothing. "
+    text = "Every piece is predicted from those before it, as they stand in its input. " if causal \
+        else "Only the chosen places are asked for; all others help, and cost nothing. "
     if mine:
         from bertscope.analysis.place_losses import mean_loss
 

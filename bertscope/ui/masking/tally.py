@@ -76,9 +76,9 @@ def draw(look: Look, asked: settings.Settings, shares) -> None:
     chosen = by_name["chosen"]
     st.markdown(f"**{chosen.share:.2%}** of {chosen.of:,} pieces were chosen, where "
                 f"{chosen.theory:g} is the rate. This is no matter of chance: each example's length "
-                "fixes the number"
+                "fixes the number, rounded, and at least one"
                 + ("." if asked.objective.mask_unit == "piece" else
-                   "; whole words that no longer fit are left out, so it is a little less."))
+                   "; words that no longer fit are left out."))
     drawn = [by_name[name] for name in NAMES if name in by_name and by_name[name].of]
     frame.figure(figure(drawn), "masking-tally", "tally")
     what = "decisions, one for all pieces of a span" if asked.objective.mask_unit == "span" \
