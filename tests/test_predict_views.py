@@ -134,13 +134,29 @@ def test_every_layer_shows_what_the_library_says(runs, looked):
                      for place in range(2)]
     for place, (first, p) in enumerate(zip(found.leads_from, found.final_probability[-1])):
         sentence = next(m.value for m in at.markdown if f"**Place {[3, 6][place]}**" in m.value)
-        assert f"({p:.0%})" in sentence
+        assert (f"({p:.0%})" if p >= 0.01 else f"({p:.2%})") in sentence
         assert ("embeddings on" if first == 0 else str(first)) in sentence
     at = view("lens", lens_show="distance", lens_all="true")
     spec = figures(at)[0]["data"][0]
     every = lens(model, encoded, [3, 6], range(1, len(encoded) - 1))
     assert spec["text"] == [[f"{v:.1f}" for v in row] for row in every.kl_bits.T]
     assert [row[-1] for row in spec["text"]] == ["0.0"] * (len(encoded) - 2)
+
+
+def test_many_layers_stand_above_each_other(runs, tmp_path):
+    import transformers
+    from bertscope.analysis import encode, load
+    from bertscope.analysis.lens import lens
+    from tiny_models import save
+
+    save(tmp_path / "deep", transformers.BertForMaskedLM, num_hidden_layers=9)
+    model = load(tmp_path / "deep")
+    found = lens(model, encode(model, "the cat sat on"), [2, 3])
+    at = view("lens", run=str(tmp_path / "deep"), text="the cat sat on", mask="2,3")
+    spec = figures(at)[0]
+    assert [[html.unescape(t) for t in row] for row in spec["data"][0]["text"]] == found.tokens
+    assert spec["layout"]["xaxis"]["ticktext"] == ["2: cat", "3: sat"]
+    assert spec["layout"]["yaxis"]["ticktext"][::9] == ["embeddings", "layer 9"]
 
 
 def test_a_word_through_the_layers_beside_random_weights(runs, looked, tiny_run):

@@ -13,31 +13,33 @@ if TYPE_CHECKING:
 
 #: A cell with room for a piece's name has at least so many pixels.
 CELL = 30
+#: Beyond so many columns, names are cut shorter and written smaller.
+WIDE = 8
 
 
 def table(values: np.ndarray, texts: Sequence[Sequence[str]], hovers: Sequence[Sequence[str]],
-          rows: Sequence[str], columns: Sequence[str], most: float, least: float = 0.0,
-          strong: Sequence[int] = ()):
+          rows: Sequence[str], columns: Sequence[str], most: float, upwards: bool = False):
     """Rows of coloured cells with a word or number in each.
 
     Args:
-        values: [rows, columns], from ``least`` (background) to ``most`` (the strongest colour).
+        values: [rows, columns], from 0 (background) to ``most`` (the strongest colour).
         hovers: what the mouse shows, plain text.
-        strong: rows whose names are bold.
+        upwards: the first row is the lowest.
     """
     import plotly.graph_objects as go
 
-    names = [plotly(shorten(r, 24)) for r in rows]
+    room = 14 if len(columns) <= WIDE else 8
     figure = go.Figure(go.Heatmap(
-        z=values, text=[[plotly(shorten(t, 14)) for t in row] for row in texts],
+        z=values, text=[[plotly(shorten(t, room)) for t in row] for row in texts],
         customdata=[[plotly(h) for h in row] for row in hovers], texttemplate="%{text}",
-        hovertemplate="%{customdata}<extra></extra>", colorscale=theme.sequential(), zmin=least,
-        zmax=most, showscale=False, xgap=2, ygap=2))
-    figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=list(columns), side="top",
-                        showgrid=False, fixedrange=True)
-    figure.update_yaxes(tickvals=list(range(len(rows))), autorange="reversed", showgrid=False,
-                        ticktext=[f"<b>{n}</b>" if i in strong else n for i, n in enumerate(names)],
-                        fixedrange=True)
+        textfont={"size": 12 if len(columns) <= WIDE else 10}, xgap=2, ygap=2, zmin=0, zmax=most,
+        hovertemplate="%{customdata}<extra></extra>", colorscale=theme.sequential(),
+        showscale=False))
+    figure.update_xaxes(tickvals=list(range(len(columns))), side="top", showgrid=False,
+                        ticktext=[plotly(shorten(c, 24)) for c in columns], fixedrange=True)
+    figure.update_yaxes(tickvals=list(range(len(rows))), showgrid=False, fixedrange=True,
+                        ticktext=[plotly(shorten(r, 24)) for r in rows],
+                        autorange=True if upwards else "reversed")
     return theme.dress(figure, 60 + CELL * len(rows), dragmode=False,
                        margin={"l": 10, "r": 10, "t": 40, "b": 6})
 
@@ -56,7 +58,7 @@ def by_layer(curves: Sequence[tuple[str, str, str, Sequence[float]]], title: str
     figure.update_xaxes(title="after layer (0 = embeddings)", range=[-0.15, last + 0.15],
                         tickvals=list(range(last + 1)) if last <= 24 else None, zeroline=False,
                         showgrid=False, fixedrange=True)
-    figure.update_yaxes(tickformat=".0%", rangemode="tozero", zeroline=False, fixedrange=True)
+    figure.update_yaxes(tickformat=".3~p", rangemode="tozero", zeroline=False, fixedrange=True)
     return theme.dress(figure, 340, title_text=plotly(title), dragmode=False,
                        margin={"l": 10, "r": 10, "t": 78, "b": 10})
 

@@ -43,6 +43,11 @@ MOST_SENTENCES = 5
 
 
 def show(look: Look) -> None:
+    body(look)
+    frame.explain(EXPLANATION)
+
+
+def body(look: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         shown = st.segmented_control("In the cells", list(SHOWN), default="answer", required=True,
                                      key="lens_show", bind="query-params")
@@ -57,7 +62,6 @@ def show(look: Look) -> None:
     frame.download_csv(rows(look, here, there, theirs), f"{look.chosen.stem}-lens")
     st.divider()
     one_word(look, here, there)
-    frame.explain(EXPLANATION)
 
 
 def read(look: Look, every: bool):
@@ -78,7 +82,7 @@ def sentences(look: Look, here) -> None:
         column = here.places.index(at)
         first, stays = int(here.first_leads[column]), int(here.leads_from[column])
         said = f"**Place {at}**: the final answer **{markdown(here.final[column])}** " \
-               f"({here.final_probability[-1, column]:.0%}) leads "
+               f"({percent(here.final_probability[-1, column])}) leads "
         last = look.model.num_layers
         said += "from the embeddings on" if stays == 0 else \
             f"only after the last layer, {last}" if stays == last else f"from layer {stays} of {last} on"
@@ -90,10 +94,16 @@ def sentences(look: Look, here) -> None:
         st.caption(f"And {len(look.masked) - MOST_SENTENCES:,} more places, in the table.")
 
 
+def percent(p: float) -> str:
+    """Whole percents, and two more digits below one."""
+    return f"{p:.0%}" if p >= 0.01 else f"{p:.2%}"
+
+
 def tables(look: Look, here, there, theirs, shown: str) -> None:
-    st.caption(f"A row for each place, a column after each layer. In a cell: {SHOWN[shown]}."
-               + (" :material/check: is in the names of the masked places."
-                  if len(here.places) > len(look.masked) else ""))
+    st.caption(("A column for each place, a row after each layer" if downwards(here) else
+                "A row for each place, a column after each layer")
+               + f". In a cell: {SHOWN[shown]}."
+               + (" ✓ marks the masked places." if len(here.places) > len(look.masked) else ""))
     sides = [(look, here)] + ([(there, theirs)] if theirs else [])
     most = max(top(a, one, shown) for a, one in sides)
     columns = frame.beside(2, "lens") if theirs else [st.container()]
@@ -101,7 +111,7 @@ def tables(look: Look, here, there, theirs, shown: str) -> None:
         with column:
             if theirs:
                 st.markdown(f"**{markdown(a.chosen.label)}**")
-            tall = len(one.places) > SCROLLS
+            tall = len(one.places) > SCROLLS and not downwards(one)
             with st.container(height=60 + figures.CELL * SCROLLS if tall else "content",
                               border=False):
                 frame.figure(cells(a, one, shown, most), f"{a.chosen.stem}-lens", f"lens_{meaning}")
@@ -117,7 +127,7 @@ def top(look: Look, one, shown: str) -> float:
 
 
 def cells(look: Look, one, shown: str, most: float):
-    """The table as a figure: places down, layers across."""
+    """The table as a figure."""
     import numpy as np
 
     count, width = one.probability.shape
@@ -132,10 +142,19 @@ def cells(look: Look, one, shown: str, most: float):
     hovers = [[hover(one, layer, column) for layer in range(count)] for column in range(width)]
     names = [f"{place}: {piece}" + (" ✓" if place in look.masked and width > len(look.masked)
                                     else "") for place, piece in zip(one.places, one.originals)]
-    bold = [n for n, place in enumerate(one.places) if place in look.masked]
-    heads = ["embeddings", *(f"layer {n}" if count <= 8 else str(n) for n in range(1, count))]
-    return figures.table(values.T, [list(row) for row in zip(*texts)], hovers, names, heads, most,
-                         strong=bold)
+    heads = ["embeddings", *(f"layer {n}" if count <= figures.WIDE or downwards(one) else str(n)
+                             for n in range(1, count))]
+    if downwards(one):
+        return figures.table(values, texts, [list(row) for row in zip(*hovers)], heads, names,
+                             most, upwards=True)
+    return figures.table(values.T, [list(row) for row in zip(*texts)], hovers, names, heads, most)
+
+
+def downwards(one) -> bool:
+    """Whether the layers stand above each other and the places side by side: many layers, few
+    places."""
+    layers, places = one.probability.shape
+    return layers > figures.WIDE >= places
 
 
 def hover(one, layer: int, column: int) -> str:

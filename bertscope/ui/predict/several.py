@@ -38,6 +38,11 @@ Devlin et al. 2019, section 3.1; the independence of masked pieces: Yang et al. 
 
 
 def show(look: Look) -> None:
+    body(look)
+    frame.explain(EXPLANATION)
+
+
+def body(look: Look) -> None:
     if len(look.masked) < 2:
         too_few(look)
         return
@@ -61,7 +66,6 @@ def show(look: Look) -> None:
     frame.download_csv(rows(drawn), f"{look.chosen.stem}-several")
     if look.chosen.run:
         learning(look, order)
-    frame.explain(EXPLANATION)
 
 
 def too_few(look: Look) -> None:

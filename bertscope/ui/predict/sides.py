@@ -45,6 +45,11 @@ NONE = "none"
 
 
 def show(look: Look) -> None:
+    body(look)
+    frame.explain(EXPLANATION)
+
+
+def body(look: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         at = asked.place(look)
         way = st.segmented_control("The other side is", list(WAYS), default="cut off",
@@ -64,7 +69,6 @@ def show(look: Look) -> None:
                        f"{look.chosen.stem}-sides")
     if look.chosen.run:
         learning(look, at, WAYS[way], causal if reader else None, here, true)
-    frame.explain(EXPLANATION)
 
 
 # -- asking -----------------------------------------------------------------------------------

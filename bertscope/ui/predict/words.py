@@ -45,6 +45,11 @@ LEAST_BITS = 0.25
 
 
 def show(look: Look) -> None:
+    body(look)
+    frame.explain(EXPLANATION)
+
+
+def body(look: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         at = asked.place(look)
         target = pick_target(look, at)
@@ -66,7 +71,6 @@ def show(look: Look) -> None:
     frame.download_csv(rows(drawn, target), f"{look.chosen.stem}-attribution")
     if look.chosen.run:
         learning(look, at, target, method, here)
-    frame.explain(EXPLANATION)
 
 
 # -- asking -----------------------------------------------------------------------------------
