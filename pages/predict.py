@@ -19,6 +19,8 @@ VIEWS = {
     "Both sides": ("sides", "masks"),
     "Which words mattered": ("words", "masks"),
     "Fill several": ("several", "masks"),
+    "Sentence score": ("score", "text"),
+    "Minimal pairs": ("minimal_pairs", "nothing"),
 }
 
 

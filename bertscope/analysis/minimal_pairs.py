@@ -153,13 +153,18 @@ def evaluate(model: LoadedModel, pairs: PairSet, variant: str = "original",
 
 
 def blocks(pairs: PairSet) -> Iterator[list[Pair]]:
-    """At most ``BLOCK`` pairs of one paradigm at a time, in order."""
+    """At most ``BLOCK`` pairs of one paradigm at a time: the first ones of each paradigm, then the next.
+
+    So what is done early is of all paradigms.
+    """
     groups: dict[str, list[Pair]] = {}
     for pair in pairs.pairs:
         groups.setdefault(pair.paradigm, []).append(pair)
-    for group in groups.values():
-        for start in range(0, len(group), BLOCK):
-            yield group[start:start + BLOCK]
+    longest = max(map(len, groups.values()), default=0)
+    for start in range(0, longest, BLOCK):
+        for group in groups.values():
+            if start < len(group):
+                yield group[start:start + BLOCK]
 
 
 def _block(model, block, variant, folder, progress, kept_only):
