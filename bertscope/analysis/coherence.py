@@ -117,14 +117,16 @@ def _anchor(documents, d: int, place: int, sentences: int, usable: list[int],
                              "swapped": (b, a)})
 
 
-def as_read(model, anchors: Sequence[Anchor]) -> tuple[list[Anchor], int]:
+def as_read(model, anchors: Sequence[Anchor], progress=None) -> tuple[list[Anchor], int]:
     """The anchors with their texts cut to what the model reads at once, and how many of them were
     longer. What is nearest to the seam is kept: the end of A and the beginning of B.
 
     A pair is swapped after it was cut, as in training: both orders hold the same words.
     """
     made, longer = [], 0
-    for anchor in anchors:
+    for number, anchor in enumerate(anchors):
+        if progress and number % 50 == 0:
+            progress(f"{number:,} of {len(anchors):,} places", number / len(anchors))
         pairs = {kind: model.text_encoder.nearest(*anchor.pairs[kind]) for kind in KINDS[:3]}
         longer += any(pairs[kind] != anchor.pairs[kind] for kind in pairs)
         pairs["swapped"] = pairs["next"][::-1]

@@ -20,7 +20,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bertscope.analysis.coherence import Anchor, Document, draw, pairs_of
-from bertscope.errors import BertScopeError
 
 #: Pairs of places to learn from and to choose by, of training documents.
 TRAIN, VALID = 2000, 600
@@ -77,10 +76,7 @@ def fit(train: Sequence[Document], valid: Sequence[Document], seed: int = 0, sen
     check, right = _task(draw(valid, VALID, seed, sentences), cut)
     progress("bag of words: finding topics", 0.3)
     words = TfidfVectorizer(tokenizer=_WORD.findall, token_pattern=None, sublinear_tf=True)
-    try:
-        counts = words.fit_transform(_stretches(train, seed))
-    except ValueError:  # no word at all
-        raise BertScopeError("There are no words in these documents to compare.") from None
+    counts = words.fit_transform(_stretches(train, seed))
     topics = TruncatedSVD(max(1, min(TOPICS, min(counts.shape) - 1)), random_state=seed).fit(counts)
     x, x_valid = (_features(words, topics, pairs) for pairs in (learn, check))
     best = None

@@ -51,6 +51,8 @@ def show(look: Look) -> None:
         return
     source, count, seed, sentences = asked
     pairs = results.test(look.chosen, look.model, source, count, seed, sentences)
+    if pairs is None:
+        return
     looking.what(look.chosen, look.model)
     st.caption(what(look, pairs, source))
     scored = []

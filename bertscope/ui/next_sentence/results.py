@@ -7,11 +7,10 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
-from bertscope.ui import loaders
+from bertscope.ui import waiting
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 
@@ -34,16 +33,9 @@ class Test:
     digest: str
 
 
-@st.cache_resource(max_entries=4, show_spinner="Finding the documents …")
-def _parts(run_path: str | None, created: float, source: str):
-    from bertscope.analysis import held_out
-    from bertscope.runs import Run
-
-    return held_out.of_corpus(source) if source else held_out.of_run(Run(Path(run_path)))
-
-
-def test(choice: Choice, model, source: str, count: int, seed: int, sentences: int) -> Test:
-    """The pairs: of the run's held-out documents, or of the corpus ``source`` where one is named.
+def test(choice: Choice, model, source: str, count: int, seed: int, sentences: int) -> Test | None:
+    """The pairs: of the run's held-out documents, or of the corpus ``source`` where one is named;
+    None where the user has cancelled.
 
     Raises:
         BertScopeError: there are no such documents, or too few.
@@ -52,20 +44,32 @@ def test(choice: Choice, model, source: str, count: int, seed: int, sentences: i
 
     from bertscope.analysis import coherence
 
-    run = choice.run
-    parts = _parts(*((None, 0.0) if source else (str(run.path), run.created)), source)
+    parts = _parts(choice, source)
+    if parts is None:
+        return None
     tokenizer = model.tokenizer.backend_tokenizer.to_str()
     reads = hashlib.sha256(f"{model.max_length} {tokenizer}".encode()).hexdigest()[:16]
 
-    def make() -> Test:
+    def make(progress) -> Test:
         whole = coherence.draw(parts.test, count, seed, sentences)
-        anchors, longer = coherence.as_read(model, whole)
+        anchors, longer = coherence.as_read(model, whole, progress)
         texts = json.dumps([coherence.VERSION, coherence.pairs_of(anchors)])
         return Test(parts.name, f"{parts.key} {reads}", sentences, parts, anchors,
                     np.array([anchor.document for anchor in anchors]), longer,
                     hashlib.sha256(texts.encode()).hexdigest()[:32])
 
-    return loaders.keep(("coherence", parts.key, reads, count, seed, sentences), make)
+    return waiting.kept(("coherence", parts.key, reads, count, seed, sentences), make, "the pairs")
+
+
+def _parts(choice: Choice, source: str):
+    from bertscope.analysis import held_out
+    from bertscope.corpus.sources import source_fingerprint
+
+    run = choice.run
+    key = ("documents", source_fingerprint(source)) if source else \
+        ("documents", str(run.path), run.created)
+    return waiting.kept(key, lambda progress: held_out.of_corpus(source, progress=progress)
+                        if source else held_out.of_run(run), "the documents")
 
 
 # -- scores -----------------------------------------------------------------------------------
