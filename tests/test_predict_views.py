@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from test_app import (  # noqa: F401
+from test_app import (
     address, after_the_first_visit, app, figures, own_runs, runs, said)
 
 from bertscope.ui import waiting
