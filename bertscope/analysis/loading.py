@@ -273,6 +273,15 @@ def _max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> i
 # -- identity ---------------------------------------------------------------------------------
 
 
+def weights_fingerprint(path_or_name: str | Path) -> str:
+    """``LoadedModel.fingerprint`` without opening the model.
+
+    Raises:
+        BertScopeError: there is nothing of this name, or it has no safetensors.
+    """
+    return _fingerprint(_weight_files(_locate(path_or_name)))
+
+
 def _fingerprint(weights: list[Path]) -> str:
     digest = hashlib.sha256()
     for file in weights:
