@@ -14,33 +14,42 @@ from bertscope.ui.text import bounded
 #: a text, or nothing.
 VIEWS = {
     "Fill the mask": ("fill", "masks"),
-    "Class": ("class_mode", "nothing"),
     "Every layer": ("lens", "masks"),
     "Both sides": ("sides", "masks"),
     "Which words mattered": ("words", "masks"),
     "Fill several": ("several", "masks"),
     "Sentence score": ("score", "text"),
     "Minimal pairs": ("minimal_pairs", "nothing"),
+    "Class": ("class_mode", "nothing"),
 }
+
+#: ELECTRA's own view, where a discriminator is chosen.
+REPLACED = "What was replaced"
 
 
 def main() -> None:
     chosen, other = frame.checkpoints()
-    model = loaders.model(chosen)
-    from bertscope.analysis.mlm_head import require_mlm_head
-
-    require_mlm_head(model)  # before any text is asked for
-    view = st.segmented_control("View", list(VIEWS), default=list(VIEWS)[0], required=True, key="view",
+    views = VIEWS
+    if loaders.model(chosen).has_rtd_head:
+        views = {REPLACED: ("replaced", "masks or none"), **VIEWS}
+    view = st.segmented_control("View", list(views), default=list(views)[0], required=True, key="view",
                                 bind="query-params", label_visibility="collapsed")
-    module, needs = VIEWS[view]
+    module, needs = views[view]
+    if view != REPLACED:  # ELECTRA's masks are filled by its generator
+        chosen, other = (choice and choice.with_part("generator") for choice in (chosen, other))
+    model = loaders.model(chosen)
+    if view != REPLACED:
+        from bertscope.analysis.mlm_head import require_mlm_head
+
+        require_mlm_head(model)  # before any text is asked for
     look = Look(chosen, other, model)
     if needs != "nothing":
-        look = sentence(look, needs == "masks")
+        look = sentence(look, needs)
     if look:
         importlib.import_module(f"bertscope.ui.predict.{module}").show(look)
 
 
-def sentence(look: Look, masking: bool) -> Look | None:
+def sentence(look: Look, needs: str) -> Look | None:
     """The text and, where a view needs them, its masked places; None where there is nothing yet."""
     from bertscope.analysis.activations import encode
 
@@ -56,7 +65,7 @@ def sentence(look: Look, masking: bool) -> Look | None:
         return None
     encoded = encode(look.model, text)
     looking.what(look.chosen, look.model, encoded)
-    if not masking:
+    if needs == "text":
         return dataclasses.replace(look, encoded=encoded)
     about = next(((e.start, e.end) for e in examples if e.text == text), None)
     masked = masks.places(encoded, about)
@@ -66,7 +75,7 @@ def sentence(look: Look, masking: bool) -> Look | None:
         help="A click takes all pieces of the word along, as in whole-word masking.")
     token_bar(encoded.tokens, masked, special, special + masks.typed(encoded), "pieces",
               on_change=lambda: masks.take_click("pieces", encoded, masked, whole))
-    if not masked:
+    if not masked and needs == "masks":
         st.info("Click a piece to mask it.", icon=":material/touch_app:")
         return None
     return dataclasses.replace(look, encoded=encoded, masked=tuple(masked))

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from test_app import after_the_first_visit, app, bar_charts, figures, runs, said  # fixtures too
+from test_app import after_the_first_visit, app, bar_charts, figures, no_runs, runs, said  # fixtures too
 
 from bertscope.analysis import encode, load
 from bertscope.analysis.predictions import log_probabilities, predict
 
-__all__ = ["after_the_first_visit", "runs"]
+__all__ = ["after_the_first_visit", "no_runs", "runs"]
 TEXT = "the dog sees a cat ."
 
 
@@ -121,3 +121,32 @@ def test_ten_thousand_words_are_refused_in_one_sentence(runs):
     assert not at.exception
     # The address's text is cut or refused by the field itself; nothing of it is lost silently.
     assert at.error or "cut" in said(at) or at.text_area(key="text").value == ""
+
+
+def test_how_often_a_word_had_been_seen_stands_beside_its_prediction(runs, tiny_run):
+    from bertscope.analysis.exposure import seen_by
+
+    at = app("predict", run="tiny", step="16", text=TEXT, mask="2", words="sees", seen="true")
+    assert not at.exception and not at.error
+    table = at.dataframe[0].value.set_index("piece")
+    model = newest(tiny_run)
+    (seen,) = seen_by(tiny_run, [model.tokenizer.convert_tokens_to_ids("sees")], 16).seen
+    assert table.loc["sees", "seen"] == seen > 0
+
+
+def test_electra_shows_its_generator_and_what_it_replaced(no_runs):
+    from bertscope.cli import run_config
+    from bertscope.runs import create_run
+    from bertscope.training.loop import train
+
+    run = create_run("electric", run_config({
+        "corpus.documents": 60, "model.hidden_size": 32, "model.intermediate_size": 64,
+        "training.steps": 4, "training.evaluation_examples": 32}, recipe="electra"), no_runs)
+    train(run)
+    at = app("predict", run="electric", text="the teacher sees a boy .", mask="2,3", vs="electric@0")
+    assert not at.exception and not at.error
+    assert "The discriminator reads" in said(at) and len(bar_charts(at)) == 1
+    assert len(bar_charts(at)[0]["data"]) == 2, "the second checkpoint beside it"
+    at.segmented_control(key="view").set_value("Fill the mask").run()
+    assert not at.exception and not at.error
+    assert "generator" in said(at) and len(bar_charts(at)) == 4

@@ -115,6 +115,21 @@ def distribution(path: str, stamp: float, text: str, masked: tuple[int, ...], pl
     return np.exp(found[masked.index(place)]).astype(np.float32)
 
 
+@st.cache_data(max_entries=512, show_spinner=False)
+def p_replaced(path: str, stamp: float, text: str, ids: tuple[int, ...]):
+    """P(replaced) of each piece by one ELECTRA checkpoint, for a text with other ids put into it."""
+    import dataclasses
+
+    import numpy as np
+
+    from bertscope.analysis.activations import encode
+    from bertscope.analysis.replaced import p_replaced
+
+    opened = one_of_many(path, stamp)
+    filled = dataclasses.replace(encode(opened, text), input_ids=np.array(ids))
+    return p_replaced(opened, filled)
+
+
 @st.cache_data(max_entries=2000, show_spinner=False)
 def p_by_layer(path: str, stamp: float, a: str, b: str):
     """P(yes) of the head for pairs from each layer's [CLS] by one checkpoint: float32 [L + 1]."""

@@ -39,7 +39,7 @@ def ask(choice: Choice, question: Callable[[str, float], object], also: Sequence
     bar, damaged = st.empty(), []
 
     def one(checkpoint):
-        path = str(checkpoint.path)
+        path = choice.folder(checkpoint)
         try:
             return question(path, loaders.stamp(path))
         except BertScopeError:

@@ -6,7 +6,7 @@ The address of a page holds it as ``?run=demo&step=400`` or ``?run=demo&follow=1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertscope.errors import BertScopeError
@@ -17,18 +17,29 @@ MAX_NAME = 500
 
 @dataclass(frozen=True)
 class Choice:
-    """``name`` is a run's, a directory or a hub name; ``step`` is None for the newest."""
+    """``name`` is a run's, a directory or a hub name. ``part`` is a folder within the checkpoint that
+    holds a second model: ELECTRA's ``generator``."""
 
     name: str
     run: Run | None = None
     checkpoint: Checkpoint | None = None
+    part: str = ""
 
     @property
     def path(self) -> str | None:
         """The directory (or hub name) to load, None while a run has no checkpoint."""
         if self.run:
-            return str(self.checkpoint.path) if self.checkpoint else None
-        return self.name or None
+            return self.folder(self.checkpoint) if self.checkpoint else None
+        return str(Path(self.name) / self.part) if self.part else self.name or None
+
+    def folder(self, checkpoint: Checkpoint) -> str:
+        """The same part of another checkpoint of the run."""
+        return str(checkpoint.path / self.part)
+
+    def with_part(self, part: str) -> Choice:
+        """The part of this checkpoint, or the checkpoint itself where it has no such folder."""
+        inside = self.path is not None and (Path(self.path) / part / "config.json").is_file()
+        return replace(self, part=part) if inside else self
 
     @property
     def is_directory(self) -> bool:
@@ -38,8 +49,12 @@ class Choice:
     def label(self) -> str:
         """``demo · step 400``, or the last part of a path."""
         if self.run and self.checkpoint:
-            return f"{self.run.name} · step {self.checkpoint.step:,}"
-        return self.name if self.run else self.name.rstrip("/").rsplit("/", 1)[-1]
+            return f"{self.run.name} · step {self.checkpoint.step:,}{self._part}"
+        return self.name if self.run else self.name.rstrip("/").rsplit("/", 1)[-1] + self._part
+
+    @property
+    def _part(self) -> str:
+        return f" · {self.part}" if self.part else ""
 
     @property
     def stem(self) -> str:

@@ -136,7 +136,7 @@ def moments(look: Look) -> list:
         return [look.chosen]
     saved = [c for c in run.checkpoints() if c.step <= here.step]
     picked = {len(saved) // 4, len(saved) // 2, len(saved) - 1}
-    return [Choice(run.name, run, saved[i]) for i in sorted(picked)]
+    return [Choice(run.name, run, saved[i], look.chosen.part) for i in sorted(picked)]
 
 
 def ranks(model, encoded, places, ids: dict[int, str], label: str) -> dict:

@@ -53,6 +53,7 @@ def show(look: Look) -> None:
     place = which_place(here)
     words = own_words(look, place)
     if look.chosen.run:
+        how_often_seen(look, place, words)
         over_training.show(look, place, words)
     frame.explain(EXPLANATION)
 
@@ -139,6 +140,31 @@ def own_words(look: Look, place) -> dict[int, str]:
         st.markdown(" · ".join(f"**{markdown(known[index])}** {p:.2%}, rank {rank:,}"
                                for index, p, rank in rated))
     return known
+
+
+def how_often_seen(look: Look, place, words: dict[int, str]) -> None:
+    """How often the run had met these words by this step, and had to predict them."""
+    from bertscope.ui.masking.seen import exposure
+
+    if not st.toggle("How often had it seen these words by this step?", key="seen",
+                     bind="query-params"):
+        return
+    shown = dict(words) or {c.id: c.token for c in place.candidates}
+    if place.rank_of_original is not None:
+        shown.setdefault(int(look.encoded.input_ids[place.position]), place.original)
+    try:
+        counts = exposure(look, look.chosen.checkpoint.step)
+    except BertScopeError as error:
+        st.warning(markdown(error), icon=":material/folder_off:")
+        return
+    if counts is None:
+        return
+    found, about = counts.of(list(shown)), "" if counts.exact else "about "
+    import pandas as pd
+
+    st.dataframe(pd.DataFrame({"piece": list(shown.values()), "seen": found.seen,
+                               "had to be predicted": found.target}), hide_index=True, width=420)
+    st.caption(f"In all examples up to step {counts.step:,}: {about}{counts.seen.sum():,} pieces.")
 
 
 def not_one_piece(candidate) -> str:
