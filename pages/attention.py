@@ -202,7 +202,7 @@ def show_table(maps, chosen) -> None:
 
 
 def show_bertviz(maps, view: str, chosen) -> None:
-    from bertscope.analysis.attention import bertviz_page
+    from bertscope.analysis.bertviz_views import bertviz_page
 
     layers = None
     count = maps.weights.shape[0]

@@ -11,8 +11,8 @@ import importlib
 _WHERE = {
     "activations": ("Activations", "Encoded", "LoadedModel", "encode", "load", "pool", "run",
                     "run_batches", "word_states"),
-    "attention": ("AttentionMaps", "attention_maps", "bertviz_page", "by_words", "head_summary",
-                  "merge_pieces", "quantised_grid"),
+    "attention": ("AttentionMaps", "attention_maps", "by_words", "head_summary", "merge_pieces"),
+    "bertviz_views": ("bertviz_page", "neuron_page"),
     "embeddings": ("Projection", "anisotropy", "neighbours", "project"),
     "pairs": ("NextSentence", "next_sentence", "next_sentences"),
     "predictions": ("Candidate", "MaskPrediction", "log_probabilities", "predict"),

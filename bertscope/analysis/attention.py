@@ -1,4 +1,4 @@
-"""Attention weights: maps, statistics of heads, word-level weights, and bertviz without a network.
+"""Attention weights: maps, statistics of heads on one input, word-level weights, parts of a map.
 
 A row of a map is the piece that looks, a column the piece that is looked at; rows sum to 1.
 Layers and heads are numbered from 1 wherever a person reads or writes them ("head 8-10").
@@ -6,12 +6,8 @@ Layers and heads are numbered from 1 wherever a person reads or writes them ("he
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +19,11 @@ if TYPE_CHECKING:
 
     from bertscope.analysis.activations import LoadedModel
 
-#: Word pieces that bertviz draws in a second or three; it slows down with their square.
-MOST_TOKENS = {"head": 64, "model": 32}
+#: Weights of all heads that are computed at once, 4 bytes each: BERT-large at 512 pieces has 101 million.
+MOST_WEIGHTS = 110_000_000
+#: Which weights between the two texts of a pair are looked at: name -> (from, to), None for both.
+DIRECTIONS = {"all": (None, None), "A to B": (0, 1), "B to A": (1, 0), "within A": (0, 0),
+              "within B": (1, 1)}
 _CLS = ("[CLS]", "<s>")
 _SEP = ("[SEP]", "</s>")
 
@@ -39,16 +38,27 @@ class AttentionMaps:
     word_ids: list[int | None] | None = None     # as in Encoded; None for special tokens
     truncated: bool = False
 
+    @property
+    def special(self) -> list[bool]:
+        """Which pieces are [CLS], [SEP] and the like."""
+        return [word is None for word in self.word_ids or [0] * len(self.tokens)]
+
 
 def attention_maps(model: LoadedModel, text: str, pair: str | None = None) -> AttentionMaps:
     """The attention weights of all layers and heads.
 
     Raises:
-        BertScopeError: a text is empty or enormous, or the architecture has no such weights.
+        BertScopeError: a text is empty or enormous, the architecture has no such weights, or they are
+            more than MOST_WEIGHTS.
     """
     from bertscope.analysis.activations import encode, run
 
     encoded = encode(model, text, pair)
+    heads = model.num_layers * model.num_heads
+    if heads * len(encoded) ** 2 > MOST_WEIGHTS:
+        most = int((MOST_WEIGHTS / heads) ** 0.5)
+        raise BertScopeError(f"{heads:,} heads on {len(encoded):,} word pieces are more weights than "
+                             f"BertScope keeps at once: shorten the text to {most:,} pieces.")
     weights = run(model, encoded, attentions=True, heads=False).attentions
     return AttentionMaps(encoded.tokens, weights, encoded.segments, encoded.word_ids,
                          encoded.truncated)
@@ -130,122 +140,54 @@ def by_words(maps: AttentionMaps) -> AttentionMaps:
                          [maps.word_ids[g[0]] for g in groups], maps.truncated)
 
 
-def quantised_grid(maps: AttentionMaps) -> bytes:
-    """``round(255 * sqrt(weight))`` as uint8, [L, A, T, T] in row-major order.
-
-    The square root spends the levels on small weights, of which there are most; a tooltip squares
-    ``value / 255`` again and is off by 0.004 at most.
-    """
-    return np.rint(255 * np.sqrt(np.clip(maps.weights, 0, 1))).astype(np.uint8).tobytes()
-
-
-# -- bertviz ----------------------------------------------------------------------------------
-
-
-def bertviz_page(maps: AttentionMaps, view: str = "head", layers: Sequence[int] | None = None,
-                 heads: Sequence[int] | None = None) -> str:
-    """bertviz's head view or model view (Vig 2019) as one HTML page that needs no network.
-
-    Its scripts are part of the page, tokens are text whatever they contain, the background is
-    white. The page's security policy forbids every request. Weights are rounded to 3 decimals.
-    Pairs can be filtered by the direction between the two texts.
+def places(maps: AttentionMaps, direction: str = "all", hide_special: bool = False,
+           start: int = 0, end: int | None = None) -> tuple[list[int], list[int]]:
+    """The pieces that look and those that are looked at, for one of :data:`DIRECTIONS`.
 
     Args:
-        view: ``"head"`` (lines between the pieces, heads by colour) or ``"model"`` (all heads).
-        layers: the layers that are shown, numbered from 1; all by default.
-        heads: the heads that are shown (model view) or selected at first (head view), from 1.
+        hide_special: leave out [CLS], [SEP] and the like. The other weights stay as they are, so that
+            rows no longer sum to 1.
+        start, end: pieces from ``start`` to before ``end`` only.
 
     Raises:
-        BertScopeError: more pieces than the view can draw, another view, or no such layer or head.
+        BertScopeError: nothing is left, or there is no such direction.
     """
-    if view not in MOST_TOKENS:
-        raise BertScopeError(f"bertviz has a 'head' and a 'model' view here, not {view!r}.")
-    if len(maps.tokens) > MOST_TOKENS[view]:
-        raise BertScopeError(f"The {view} view can draw {MOST_TOKENS[view]} word pieces and this "
-                             f"input has {len(maps.tokens)}: shorten the text or use the maps.")
-    shown_layers = _chosen("layer", layers, maps.weights.shape[0])
-    shown_heads = _chosen("head", heads, maps.weights.shape[1])
-    html = _bertviz(maps, view, shown_layers, shown_heads if heads else None)
-    html = _drop_second_copy(html)
-    html = _renumber(html, shown_layers, shown_heads if view == "model" else None)
-    html = _fill_in_tokens(html, maps.tokens)
-    return _PAGE.format(style=_STYLE, scripts=_scripts(), body=html)
+    if direction not in DIRECTIONS:
+        raise BertScopeError(f"A direction is one of {', '.join(DIRECTIONS)}; not {direction!r}.")
+    shown = [i for i, special in enumerate(maps.special)
+             if start <= i < (len(maps.tokens) if end is None else end)
+             and not (special and hide_special)]
+    rows, columns = ([i for i in shown if segment in (None, maps.segments[i])]
+                     for segment in DIRECTIONS[direction])
+    if not rows or not columns:
+        raise BertScopeError(f"There are no weights to show ({direction}): the text has no such pieces.")
+    return rows, columns
 
 
-def _chosen(what: str, wanted: Sequence[int] | None, count: int) -> list[int]:
-    """Numbers from 1 to indices from 0."""
-    for number in wanted or ():
-        if not 1 <= number <= count:
-            raise BertScopeError(f"There is no {what} {number}: they are numbered 1 to {count}.")
-    return [number - 1 for number in wanted] if wanted else list(range(count))
+def part(maps: AttentionMaps, head: tuple[int, int], rows: Sequence[int], columns: Sequence[int],
+         ) -> np.ndarray:
+    """One head's weights (layer and head from 0) from some pieces to others: [len(rows), len(columns)].
+    """
+    return maps.weights[head[0], head[1]][np.ix_(rows, columns)]
 
 
-def _bertviz(maps: AttentionMaps, view: str, layers: list[int], heads: list[int] | None) -> str:
-    import torch
-    from bertviz import head_view, model_view
+def difference(maps: AttentionMaps, other: AttentionMaps) -> AttentionMaps:
+    """``maps`` minus ``other``, weights from -1 to 1.
 
-    # Rounded as doubles: a float32 prints .031 as 0.03099999949.
-    attention = [torch.from_numpy(np.round(w.astype(np.float64), 3))[None] for w in maps.weights]
-    second = maps.segments.index(1) if 1 in maps.segments else None
-    marks = [f"TOK{i:05d}KOT" for i in range(len(maps.tokens))]
-    common = {"sentence_b_start": second, "include_layers": layers, "html_action": "return"}
-    if view == "head":
-        html = head_view(attention, marks, heads=heads, **common).data
-    else:
-        html = model_view(attention, marks, include_heads=heads, display_mode="light",
-                          **common).data
-    # Same input, same page: a page that is equal isn't drawn again.
-    return re.sub(r"bertviz-[0-9a-f]{32}", "bertviz", html)
+    Raises:
+        BertScopeError: they have other pieces or other heads.
+    """
+    if maps.tokens != other.tokens or maps.weights.shape != other.weights.shape:
+        raise BertScopeError("The two have other pieces or other heads, so there is no difference to "
+                             "draw.")
+    return replace(maps, weights=maps.weights - other.weights)
 
 
-def _drop_second_copy(html: str) -> str:
-    """bertviz puts all data into a comment once more, and loads its scripts from outside."""
-    html = re.sub(r"// HACK: .*? is a template marker", "// template marker", html)
-    html = re.sub(r'<script src="https?://[^"]*"></script>', "", html)
-    return re.sub(r"require\.config\(\{.*?\}\s*\}\);", "", html, count=1, flags=re.DOTALL)
+def summed(maps: AttentionMaps, head: tuple[int, int], chosen: Sequence[int], looked_at: bool = False,
+           ) -> np.ndarray:
+    """What several pieces look at, added up, or (``looked_at``) how much each piece looks at them.
 
-
-def _renumber(html: str, layers: list[int], heads: list[int] | None) -> str:
-    """Labels from 1: bertviz uses these lists for its labels and colours only."""
-    for key, indices in (("include_layers", layers), ("include_heads", heads)):
-        if indices is not None:
-            html = re.sub(rf'"{key}": \[[\d, ]*\]',
-                          f'"{key}": {json.dumps([i + 1 for i in indices])}', html, count=1)
-    return html
-
-
-def _fill_in_tokens(html: str, tokens: list[str]) -> str:
-    """Tokens as JSON in which no character can end the script or the string."""
-    def literal(token: str) -> str:
-        token = token.replace("Ġ", " ").replace("▁", " ")  # as bertviz's prettify_tokens does
-        text = json.dumps(token)  # ASCII, so line separators are escaped too
-        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-    return re.sub(r'"TOK(\d{5})KOT"', lambda match: literal(tokens[int(match[1])]), html)
-
-
-@cache
-def _scripts() -> str:
-    assets = Path(__file__).parent / "assets"
-    sources = [(assets / name).read_text("utf-8")
-               for name in ("jquery-3.7.1.min.js", "d3-5.16.0.min.js")]
-    sources.append("window.requirejs = (names, f) => f(window.jQuery, window.d3);")
-    return "\n".join(f"<script>{source}</script>" for source in sources)
-
-
-_STYLE = "body { margin: 8px; background: white; color: black; font-family: sans-serif; }"
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src 'unsafe-inline'; style-src 'unsafe-inline'">
-<title>Attention</title>
-<style>{style}</style>
-{scripts}
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
+    Returns: float64 [T]; for n pieces that look, the sum is n.
+    """
+    weights = maps.weights[head[0], head[1]].astype(np.float64)
+    return weights[:, list(chosen)].sum(1) if looked_at else weights[list(chosen)].sum(0)
