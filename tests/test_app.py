@@ -13,7 +13,7 @@ from bertscope.runs import list_runs, open_run
 from bertscope.ui.frame import PAGES
 from conftest import REPOSITORY
 
-NAMES = ("train", "predict", "next_sentence", "attention", "embeddings", "probing")
+NAMES = ("train", "masking", "predict", "next_sentence", "attention", "embeddings", "probing")
 
 
 @pytest.fixture(autouse=True)
@@ -409,7 +409,7 @@ def test_every_page_copes_with_every_recipe(no_runs, recipe):
         "corpus.documents": 60, "model.hidden_size": 32, "model.intermediate_size": 64,
         "training.steps": 4, "training.evaluation_examples": 32}, recipe=recipe), no_runs)
     train(run)
-    for page in ("train", "predict", "next_sentence", "attention", "embeddings", "probing"):
+    for page in NAMES:
         at = app(page, run="other")
         assert not at.exception, page
     at = app("predict", run="other")

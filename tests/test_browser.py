@@ -21,7 +21,7 @@ from conftest import REPOSITORY
 CHROMIUM = "/usr/bin/chromium"
 pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(),
                                 reason="needs Debian's chromium (make test installs it)")
-PAGES = {"predict": "Predict", "next_sentence": "Next sentence", "attention": "Attention",
+PAGES = {"masking": "Masking", "predict": "Predict", "next_sentence": "Next sentence", "attention": "Attention",
          "embeddings": "Embeddings", "probing": "Probing", "": "Train"}
 FLAGS = ("--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
          "--disable-component-update --disable-sync").split()

@@ -384,6 +384,15 @@ def test_the_mean_is_the_trainers_own_loss(recipe, tmp_path):
         assert all(a.p_yes is None for a in answers)
 
 
+def test_where_nothing_can_be_chosen_there_is_no_loss(model):
+    _, made_of = source(model, ["[MASK] [MASK]"], "typed")
+    row = made(made_of, 0, [0])[0]
+    answers = place_losses(model, [row])
+    assert not len(row.chosen) and np.isnan(answers[0].loss).all() and np.isnan(mean_loss(answers))
+    both = place_losses(model, [row, *some_rows(model)])
+    assert np.isnan(both[0].loss).all() and mean_loss(both) > 0
+
+
 def test_a_checkpoint_that_cannot_read_the_examples_says_why(model, tmp_path):
     rows = some_rows(model)
     with pytest.raises(BertScopeError, match="no causal model"):

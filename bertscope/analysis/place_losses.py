@@ -70,7 +70,7 @@ def _batch(model: LoadedModel, rows: Sequence[Made], causal: bool) -> list[Place
     places = [(number, place) for number, found in enumerate(asked) for place in found.tolist()]
     labels = np.concatenate([(row.shown if causal else row.ids)[found]
                              for row, found in zip(rows, asked)])
-    at = torch.tensor(places, device=hidden.device).reshape(-1, 2).T
+    at = torch.tensor(places, dtype=torch.long, device=hidden.device).reshape(-1, 2).T
     states = hidden[at[0], at[1] - 1 if causal else at[1]]
     loss, guess, confidence = _against(model, states, torch.from_numpy(labels).to(hidden.device),
                                        causal)
@@ -100,6 +100,8 @@ def _inputs(model: LoadedModel, rows: Sequence[Made]) -> dict[str, torch.Tensor]
 
 def _against(model: LoadedModel, states: torch.Tensor, labels: torch.Tensor, causal: bool):
     """Loss, likeliest piece and its probability for each state, numpy [M]."""
+    if not len(states):  # rows of special pieces alone
+        return np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.float32)
     most = max(1, MOST_LOGITS // model.model.config.vocab_size)
     found = []
     for part, label in zip(states.split(most), labels.split(most)):
@@ -107,8 +109,6 @@ def _against(model: LoadedModel, states: torch.Tensor, labels: torch.Tensor, cau
         log_p = logits.log_softmax(-1)
         best, guess = log_p.max(-1)
         found.append((-log_p.gather(1, label[:, None])[:, 0], guess, best.exp()))
-    if not found:
-        return np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.float32)
     return tuple(torch.cat(column).cpu().numpy() for column in zip(*found))
 
 
@@ -126,6 +126,7 @@ def _spread(rows, asked, loss, guess, confidence, p_yes) -> Iterator[PlaceLosses
 
 
 def mean_loss(answers: Sequence[PlaceLosses]) -> float:
-    """The loss as the trainer takes it, in nats: the sum over all places by their number."""
+    """The loss as the trainer takes it, in nats: the sum over all places by their number;
+    NaN where nothing was asked."""
     losses = np.concatenate([answer.loss for answer in answers]).astype(np.float64)
     return float(np.nanmean(losses)) if np.isfinite(losses).any() else float("nan")

@@ -42,7 +42,7 @@ def show(look: Look, row) -> None:
     answers = over_time.ask(look.chosen,
                             lambda path, stamp: _at(path, stamp, *key, row, causal))
     losses = pd.DataFrame([{"step": step, "of": "loss", "value": loss}
-                           for step, (loss, _) in answers if loss is not None])
+                           for step, (loss, _) in answers if loss is not None and loss == loss])
     lengths = pd.DataFrame([{"step": step, "of": name, "value": value}
                             for step, (_, found) in answers for name, value in (found or {}).items()])
     marks = marked(look)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.ui import frame, loaders, theme, waiting
 from bertscope.ui.masking import Look, curves, learning
-from bertscope.ui.text import bounded
+from bertscope.ui.text import bounded, markdown
 
 MOST_PIECES, MOST_CURVES = 200, 8
 
@@ -24,6 +24,9 @@ def show(look: Look) -> None:
     if not ids:
         st.info("Type a word or some.", icon=":material/edit:")
         return
+    if feed.tokenizer.unk_token_id in ids:
+        st.caption(f":material/help: What is not in this run's vocabulary was read as "
+                   f"{markdown(feed.tokenizer.unk_token)}, all of it alike.")
     if not table(look, feed, ids, step, "seen"):
         return
     vocabulary(look, feed, step)

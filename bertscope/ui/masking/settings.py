@@ -11,7 +11,7 @@ from bertscope.config import ObjectiveConfig
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, texts
 from bertscope.ui.selection import Choice
-from bertscope.ui.text import bounded
+from bertscope.ui.text import MAX_TEXT, bounded
 
 #: What the fields offer, and the trainer's words for it.
 SCHEMES = {"NSP pairs": "nsp", "SOP pairs": "sop", "packed across documents": "full_sentences",
@@ -129,7 +129,7 @@ def _texts(chosen: Choice, model) -> tuple[str, str]:
     examples = texts.passages(chosen)
     for column, key, label, example in zip(st.columns(2), TEXTS, ("Text 1", "Text 2"), examples):
         column.text_area(label, example, key=key, height=110, bind="query-params",
-                         max_chars=texts.MAX_SENTENCE,
+                         max_chars=MAX_TEXT,  # a longer one than is taken gets a sentence
                          help="A text stands for a document. It may have many sentences.")
     acts = [("one sentence each", _one_sentence_each), ("a long word", _long_word)]
     if "的" in model.tokenizer.get_vocab():

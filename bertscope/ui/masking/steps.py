@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders, looking
 from bertscope.ui.components.piece_rows import piece_rows
 from bertscope.ui.masking import Look, embeddings, learning, marks, reading, settings
@@ -40,6 +41,12 @@ def show(look: Look) -> None:
         st.caption(":material/tune: Not as this run was trained: " + ", ".join(differs) + ".")
     store, examples = source(look, asked)
     _sentences(look, store)
+    try:
+        examples.plan(asked.epoch)
+    except BertScopeError as error:  # the trainer's own reason
+        st.warning(f"{markdown(error)} Type more, or let *text 1 as A, text 2 as B* make the example.",
+                   icon=":material/rule:")
+        return
     row, index = _example(look, asked, store, examples)
     tokens, shown = (names(look, ids) for ids in (row.ids, row.shown))
     _input(row, tokens, asked)
@@ -148,7 +155,9 @@ def _chosen(row, tokens, asked: settings.Settings) -> None:
     wanted = max(1, round(len(row) * rate))
     text = (f"{100 * rate:g} % of {len(row):,} pieces (special ones are counted, but never chosen) "
             f"is {len(row) * rate:.2f}, rounded {wanted:,}.")
-    if asked.objective.mask_unit != "piece":
+    if not picked:
+        text = "None: special pieces, unknown ones among them, are never chosen."
+    elif asked.objective.mask_unit != "piece":
         text += (" Whole words are chosen, as many as fit: "
                  f"**{picked:,}** pieces here. What belongs together is joined.")
     st.caption(text)
@@ -174,6 +183,9 @@ def _fates(look: Look, row, tokens, shown, asked: settings.Settings) -> None:
 
 def _loss(look: Look, row, tokens, shown) -> None:
     st.subheader("7 · What counts in the loss", anchor=False)
+    if not len(row.chosen):
+        st.caption("Nothing: this example has no piece that could be chosen.")
+        return
     causal = reading.recipe(look.chosen) == "causal"
     mine = reading.losses(look.chosen, [row], look.model.tokenizer)
     theirs = reading.losses(look.other, [row], look.model.tokenizer) if look.other else None

@@ -46,6 +46,7 @@ def counted(look: Look, asked: settings.Settings, where: str, count: int):
     else:
         st.info("Type a text above.", icon=":material/edit:")
         return None
+    examples.plan(0)  # what the trainer cannot use, it says at once
     found = waiting.kept(("tally", key, asked.scheme, asked.objective, asked.seed, count),
                          lambda progress: _count(examples, asked, count, progress), "the tally")
     if found is None:
