@@ -72,7 +72,8 @@ class ObjectiveConfig:
                        choices=PAIRS)
     short_seq_prob: float = _knob(0.1, "share of documents cut into shorter pairs",
                                   min=0.0, max=1.0)
-    mask_rate: float = _knob(0.15, "share of the word pieces to predict", min=0.01, max=0.9)
+    mask_rate: float = _knob(0.15, "share of the word pieces to predict; 0 for the causal recipe, "
+                                   "which predicts all and masks none", min=0.0, max=0.9)
     mask_share: float = _knob(0.8, "of these, the share shown as [MASK]", min=0.0, max=1.0)
     random_share: float = _knob(0.1, "of these, the share shown as a random piece",
                                 min=0.0, max=1.0)
@@ -144,8 +145,8 @@ RECIPES: dict[str, dict[str, object]] = {
                 "objective.random_share": 0.0},
     # He et al. 2020, section 3, without the enhanced mask decoder of section 4
     "deberta": {"objective.pairs": "full_sentences"},
-    # BERT's layers, left to right, for contrast
-    "causal": {"objective.pairs": "full_sentences"},
+    # BERT's layers, left to right on the text as it is, for contrast
+    "causal": {"objective.pairs": "full_sentences", "objective.mask_rate": 0.0},
 }
 #: Recipes whose models have a head for pairs, and for which.
 PAIR_HEADS = {"bert": ("nsp", "sop"), "albert": ("sop",)}
@@ -353,6 +354,12 @@ def _check_recipe(made: RunConfig) -> None:
         others = [scheme for scheme in PAIRS if scheme not in ("nsp", "sop") or scheme in heads]
         raise BertScopeError(f"Recipe {made.recipe} has no head for objective.pairs {pairs}; "
                              f"choose from {', '.join(others)}.")
+    if (made.objective.mask_rate == 0) != (made.recipe == "causal"):
+        raise BertScopeError(
+            f"objective.mask_rate must be 0 for recipe causal, which reads the text unmasked, not "
+            f"{made.objective.mask_rate:g}." if made.recipe == "causal" else
+            f"objective.mask_rate must be above 0 for recipe {made.recipe}: there would be nothing "
+            "to predict.")
     training, short = made.training, made.training.short_length
     if training.gradient_checkpointing and made.recipe == "albert":
         raise BertScopeError("training.gradient_checkpointing cannot go with recipe albert: "

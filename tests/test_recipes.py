@@ -258,3 +258,19 @@ def test_the_configuration_survives_json():
     run = config("electra")
     assert RunConfig.from_dict(json.loads(json.dumps(run.to_dict()))) == run
     assert ObjectiveConfig().pairs == "nsp"
+
+
+def test_a_causal_model_reads_the_text_as_it_is():
+    """Its batches, training's and evaluation's, hold no [MASK] and no random piece."""
+    from bertscope.objectives.examples import evaluation_batches
+
+    run, model, source = made("causal")
+    held_out = list(evaluation_batches(Text, np.arange(50), Vocabulary(), run.objective, 64, 16))
+    for batch in batches(source) + held_out:
+        text = batch.source >= 0
+        assert (batch.input_ids[text] == Text.ids[batch.source[text]]).all()
+        assert not batch.masked
+    with pytest.raises(BertScopeError, match="mask_rate must be 0 for recipe causal"):
+        config("causal", **{"objective.mask_rate": 0.15})
+    with pytest.raises(BertScopeError, match="mask_rate must be above 0 for recipe bert"):
+        config("bert", **{"objective.mask_rate": 0.0})

@@ -239,10 +239,11 @@ def evaluation_batches(store, documents: np.ndarray, tokenizer, objective: Objec
     """Frozen held-out batches: the same pairs and the same 15 % masks at every evaluation.
 
     Every chosen piece is shown as [MASK], whatever the training's shares, so that accuracy means
-    "guessed from the context" and can be held against an oracle's.
+    "guessed from the context" and can be held against an oracle's. Where nothing is masked in
+    training (a causal model), nothing is here.
     """
-    objective = replace(objective, mask_rate=0.15, mask_share=1.0, random_share=0.0,
-                        short_seq_prob=0.0, masking="dynamic", mask_unit="piece")
+    objective = replace(objective, mask_rate=0.15 if objective.mask_rate else 0.0, mask_share=1.0,
+                        random_share=0.0, short_seq_prob=0.0, masking="dynamic", mask_unit="piece")
     examples = Examples(store, documents, tokenizer, objective, EVALUATION_SEED)
     chosen = generator(EVALUATION_SEED, 0, ORDER).permutation(len(examples.plan(0)))[:limit]
     chosen = chosen[np.argsort(examples.plan(0).lengths[chosen], kind="stable")]

@@ -43,12 +43,13 @@ class Masked:
 
 
 def predictions_per_row(length: int, rate: float) -> int:
-    """Pieces to predict in a row of ``length`` pieces, special ones counted, at least one.
+    """Pieces to predict in a row of ``length`` pieces, special ones counted: at least one, or none
+    at rate 0 (a causal model reads the text as it is).
 
     Fixed by the length, so that full rows have one shape (the original draws as many; a coin
     per piece, as in today's collators, would leave some rows with none).
     """
-    return max(1, round(length * rate))
+    return max(1, round(length * rate)) if rate else 0
 
 
 def mask_rows(input_ids: np.ndarray, words: np.ndarray, lengths: np.ndarray,
