@@ -178,7 +178,7 @@ def word_states(model: LoadedModel, sentences: Sequence[Sequence[str]], pooling:
             owners.append(number)
         except BertScopeError:
             continue  # a sentence without any piece has no words to show
-    groups = [_pieces_of_words(encoded, sentences[owner])
+    groups = [pieces_of_words(encoded, sentences[owner])
               for encoded, owner in zip(inputs, owners, strict=True)]
     starts = np.cumsum([0] + [len(g) for g in groups])
     states = np.zeros((model.num_layers + 1, int(starts[-1]), model.hidden_size), np.float32)
@@ -281,7 +281,7 @@ def _encode_all(model: LoadedModel, texts: Sequence[str]) -> list[Encoded]:
     return inputs
 
 
-def _pieces_of_words(encoded: Encoded, words: Sequence[str]) -> dict[int, list[int]]:
+def pieces_of_words(encoded: Encoded, words: Sequence[str]) -> dict[int, list[int]]:
     """``{word: [pieces]}`` for the words that are there as a whole, in their order."""
     ends = np.cumsum([len(w) + 1 for w in words])  # one beyond the space after each word
     groups: dict[int, list[int]] = {}
