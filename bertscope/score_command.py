@@ -24,7 +24,7 @@ def add_score(commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", help="a run (demo), a run at a step (demo@400), "
                                            "a checkpoint directory or a hub name")
-    parser.add_argument("text", nargs="?", help="a sentence to score")
+    parser.add_argument("text", nargs="?", help="a sentence to score, before any option")
     parser.add_argument("--pairs", metavar="FILE_OR_FOLDER",
                         help="minimal pairs: BLiMP's JSON lines, CSV or TSV (good, bad, paradigm), a "
                              "folder of them, or miniworld")
@@ -98,7 +98,8 @@ def _pairs(args, checkpoints):
 
     from bertscope.analysis.activations import load
     from bertscope.analysis.cache import analysis_folder
-    from bertscope.analysis.minimal_pairs import accuracies, evaluate, mean_accuracy
+    from bertscope.analysis.minimal_pairs import evaluate
+    from bertscope.analysis.pair_accuracy import accuracies, mean_accuracy
     from bertscope.corpus.pairs import read_pairs
 
     pairs = read_pairs(args.pairs).first(args.most)

@@ -13,8 +13,9 @@ import tiny_models
 from bertscope.analysis import minimal_pairs
 from bertscope.analysis.activations import load
 from bertscope.analysis.cache import list_cached
-from bertscope.analysis.minimal_pairs import (
-    accuracies, by_phenomenon, compare, decisive, evaluate, mean_accuracy, parts, score_pairs, wilson)
+from bertscope.analysis.minimal_pairs import decisive, evaluate, parts, score_pairs
+from bertscope.analysis.pair_accuracy import (
+    accuracies, by_phenomenon, compare, mean_accuracy, wilson)
 from bertscope.analysis.scoring import score
 from bertscope.corpus.miniworld import generate
 from bertscope.corpus.miniworld.contrasts import PARADIGMS, contrasts

@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
-from test_app import (  # noqa: F401
+from test_app import (
     address, after_the_first_visit, app, figures, own_runs, runs, said)
 
 from bertscope.cli import main
@@ -215,9 +215,9 @@ def test_paths_that_lead_nowhere_and_pairs_that_cannot_be_read(runs, tmp_path):
 def test_large_work_waits_for_a_click_and_is_kept_when_cancelled(own_runs, few, monkeypatch):
     from bertscope.analysis import minimal_pairs
     from bertscope.ui import waiting
-    from bertscope.ui.predict import pair_file
+    from bertscope.ui.predict import pair_results
 
-    monkeypatch.setattr(pair_file, "EASY", 0)
+    monkeypatch.setattr(pair_results, "EASY", 0)
     monkeypatch.setattr(minimal_pairs, "BLOCK", 1)
     where = {**ON_DISK, "pairs_path": str(few)}
     at = view(**where)

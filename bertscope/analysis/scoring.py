@@ -1,7 +1,7 @@
 """How likely a masked language model finds a whole sentence, and each piece and word of it.
 
 A masked model gives no probability of a sentence, but one of each piece given all others. Their
-product is the *pseudo-likelihood* (Salazar et al. 2020, equation 2, after Besag 1975):
+product is the *pseudo-likelihood* (Salazar et al. 2020, section 2, after Besag 1975):
 
     PLL(W) = sum over t of log P(w_t | W without w_t)
 
@@ -132,7 +132,7 @@ def score_encoded(model: LoadedModel, inputs: Sequence[Encoded], variant: str = 
 
 
 def pseudo_perplexity(scores: Sequence[Score]) -> float:
-    """exp(minus the mean log-probability of a piece): Salazar et al. 2020, equation 3.
+    """exp(minus the mean log-probability of a piece): Salazar et al. 2020, section 2.
 
     N counts the pieces of the texts without [CLS] and [SEP]; comparable between models that cut
     text into the same pieces only. NaN without any piece.

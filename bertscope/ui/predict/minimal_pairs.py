@@ -10,23 +10,25 @@ from bertscope.ui.predict import Look, asked, pair_file, scored
 from bertscope.ui.text import bounded, markdown
 
 EXPLANATION = r"""
-Two sentences that differ in little, of which one is right: a model that knows the rule gives the right
-one the higher pseudo-log-likelihood (PLL, see *Sentence score*). Nothing is trained for this, and no
-label is seen. The difference in bits, $(\operatorname{PLL}(a) - \operatorname{PLL}(b)) / \ln 2$, says how
-many times likelier $a$ is: $2^{\text{bits}}$ times. It is a sum over places, so it can be said where it
-comes from: pieces that both sentences have may count too, since each is told by what stands around it.
+Two sentences that differ in little, of which one is right: a model that knows the rule gives the
+right one the higher pseudo-log-likelihood (PLL, see *Sentence score*). Nothing is trained for
+this, and no label is seen. The difference in bits, $(\operatorname{PLL}(a) -
+\operatorname{PLL}(b)) / \ln 2$, says how many times likelier $a$ is: $2^{\text{bits}}$ times. It
+is a sum over places, so it can be said where it comes from: pieces that both sentences have may
+count too, since each is told by what stands around it.
 
-Over a file, *accuracy* is the share of pairs in which the good sentence is likelier; a tie counts one
-half (published figures count it 0). Bars are 95 % intervals: Wilson 1927 for a paradigm, and for the mean
-over paradigms, each counting the same, those combined (Zou and Donner 2008). A phenomenon is the mean of
-its paradigms. Whether two checkpoints differ is asked of the pairs that only one has right (McNemar's exact
-test).
+Over a file, *accuracy* is the share of pairs in which the good sentence is likelier; a tie counts
+one half (published figures count it 0). Bars are 95 % intervals: Wilson 1927 for a paradigm, and
+for the mean over paradigms, each counting the same, those combined (Zou and Donner 2008). A
+phenomenon is the mean of its paradigms. Whether two checkpoints differ is asked of the pairs that
+only one has right (McNemar's exact test).
 
-A model that knows nothing is not at 50 % everywhere, because the longer sentence loses: compare with
-step 0, not with the coin. And some pairs of every collection are wrong themselves: 100 % is no aim.
+A model that knows nothing is not at 50 % everywhere, because the longer sentence loses: compare
+with step 0, not with the coin. And some pairs of every collection are wrong themselves: 100 % is
+no aim.
 
-Warstadt et al. 2020, *BLiMP*; masked models on it: Salazar et al. 2020; word by word: Kauf and Ivanova
-2023.
+Warstadt et al. 2020, *BLiMP*; masked models on it: Salazar et al. 2020; word by word: Kauf and
+Ivanova 2023.
 """
 
 OF = ("Two sentences", "A file of pairs")

@@ -6,15 +6,12 @@ import streamlit as st
 
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, over_time, score_charts, waiting
-from bertscope.ui.predict import Look, asked, scored
-from bertscope.ui.selection import Choice
+from bertscope.ui import frame, over_time, score_charts
+from bertscope.ui.predict import Look, asked, pair_results
 from bertscope.ui.text import markdown
 
 SOURCES = ("miniworld's grammar", "file or folder on this machine", "upload")
 SIZES = {"100": 100, "300": 300, "all": None}
-#: Operations that are a matter of seconds on one core: so much is computed without being asked.
-EASY = 4e11
 #: Rows of the table of pairs that a model has wrong.
 MOST_WRONG = 200
 MEAN = "mean over paradigms"
@@ -24,15 +21,16 @@ def show(look: Look, variant: str) -> None:
     pairs = source()
     if pairs is None:
         return
-    table = evaluated(look.chosen, look.model, pairs, variant,
-                      easy(look.chosen, look.model, pairs))
+    table = pair_results.evaluated(look.chosen, look.model, pairs, variant,
+                                   pair_results.easy(look.chosen, look.model, pairs))
     if table.empty:
         return
     if table.good.isna().all():
         raise BertScopeError(f"This model can read none of these pairs as a whole. {table.left_out[0]}")
     whole = len(table) == len(pairs)
-    sides = [(look.chosen, "main", table)] + (others(look, pairs, variant) if whole else [])
-    from bertscope.analysis.minimal_pairs import accuracies
+    sides = [(look.chosen, "main", table)] \
+        + (pair_results.others(look, pairs, variant) if whole else [])
+    from bertscope.analysis.pair_accuracy import accuracies
 
     found = [(choice, meaning, accuracies(rows)) for choice, meaning, rows in sides]
     st.markdown(headline(found))
@@ -108,87 +106,11 @@ def _stamp(path: str) -> float:
         return 0.0
 
 
-# -- scoring ----------------------------------------------------------------------------------
-
-
-def evaluated(choice: Choice, model, pairs, variant: str, unasked: bool = True):
-    """The table of ``minimal_pairs.evaluate``; of what is done, while it waits or was cancelled.
-
-    What others than the chosen checkpoint say is ``unasked``: it follows on a click for that one.
-    """
-    from bertscope.analysis.cache import analysis_folder
-    from bertscope.analysis.minimal_pairs import evaluate
-
-    key = ("pairs", choice.path, loaders.stamp(choice.path), pairs.digest, variant)
-    folder = analysis_folder(choice.path)
-    if loaders.recent(key) is None and not unasked:
-        done = evaluate(model, pairs, variant, folder, kept_only=True)
-        started = st.session_state.setdefault("_pairs_started", set())
-        if len(done) < len(pairs) and key not in started:
-            place = st.empty()
-            if not place.button(f"Score {len(pairs) - len(done):,} pairs with {markdown(choice.label)}",
-                                type="primary", icon=":material/play_arrow:", key="pairs_score"):
-                return partly(done, pairs)
-            place.empty()
-            started.add(key)
-    found = waiting.kept(
-        key, lambda progress: evaluate(model, pairs, variant, folder, progress),
-        f"the scores of {len(pairs):,} pairs by {markdown(choice.label)}")
-    if found is None:
-        return partly(evaluate(model, pairs, variant, folder, kept_only=True), pairs)
-    return found
-
-
-def partly(done, pairs):
-    """Say how much of it there is."""
-    if 0 < len(done) < len(pairs):
-        st.caption(f":material/hourglass_top: {len(done):,} of {len(pairs):,} pairs are scored; the "
-                   "numbers are of these.")
-    return done
-
-
-def easy(choice: Choice, model, pairs) -> bool:
-    """Whether it is quick enough to be done unasked, and nothing is training beside it.
-
-    A layer costs about 24 H² operations a piece; a sentence of n pieces is read n times.
-    """
-    sentences = [s for pair in pairs.pairs[:200] for s in (pair.good, pair.bad)]
-    square = sum((1.3 * len(s.split()) + 3) ** 2 for s in sentences) / len(sentences)
-    return not choice.active and EASY > \
-        2 * len(pairs) * square * 24 * model.num_layers * model.hidden_size ** 2
-
-
-def others(look: Look, pairs, variant: str) -> list:
-    """The second checkpoint, and the run's first one as what the model knew before any training."""
-    found = []
-    if beside := scored.second(look):
-        try:
-            table = evaluated(*beside, pairs, variant)
-            if table.good.notna().any():
-                found.append((look.other, "other", table))
-            elif len(table):
-                scored.warn(look.other, "it can read none of these pairs as a whole.")
-        except BertScopeError as error:
-            scored.warn(look.other, error)
-    first = look.chosen.run.checkpoints()[0] if look.chosen.run else None
-    known = [look.chosen.checkpoint] + ([look.other.checkpoint] if look.other else [])
-    if first and first.step == 0 and first not in known:
-        choice = Choice(look.chosen.name, look.chosen.run, first)
-        try:
-            table = evaluated(choice, loaders.one_of_many(choice.path, loaders.stamp(choice.path)),
-                              pairs, variant)
-            if table.good.notna().any():
-                found.append((choice, "baseline", table))
-        except BertScopeError as error:
-            scored.warn(choice, error)
-    return found
-
-
 # -- showing ----------------------------------------------------------------------------------
 
 
 def headline(found) -> str:
-    from bertscope.analysis.minimal_pairs import mean_accuracy
+    from bertscope.analysis.pair_accuracy import mean_accuracy
 
     lines = []
     for choice, meaning, table in found:
@@ -197,14 +119,15 @@ def headline(found) -> str:
             lines.append(f":gray[Before any training (step 0): {mean:.1%}, a coin: 50 %]")
             continue
         label = f"{markdown(choice.label)}: " if len(found) > 1 else ""
-        lines.append(f"##### {label}{mean:.1%} right :gray[({MEAN}, {len(table):,} of them; 95 % "
-                     f"interval {low:.1%} to {high:.1%})]")
+        of = f"{MEAN}, {len(table):,} of them; " if len(table) > 1 else ""
+        lines.append(f"##### {label}{mean:.1%} right :gray[({of}95 % interval {low:.1%} to "
+                     f"{high:.1%})]")
     return "\n\n".join(lines)
 
 
 def notes(table, pairs, sides) -> None:
     """Ties, pairs that are left out, and whether two checkpoints really differ."""
-    from bertscope.analysis.minimal_pairs import compare
+    from bertscope.analysis.pair_accuracy import compare
 
     ties = int((table.good == table.bad).sum())
     if ties:
@@ -219,14 +142,15 @@ def notes(table, pairs, sides) -> None:
     if second:
         said = compare(table, second[2])
         sure = "less than 0.001" if said.p_value < 0.001 else f"{said.p_value:.3f}"
-        st.caption(f":material/compare: Only {markdown(sides[0][0].label)} has {said.only_first:,} pairs "
-                   f"right, only {markdown(second[0].label)} {said.only_second:,}. If both were equally "
-                   f"good, so uneven a division had a probability of {sure}.")
+        st.caption(f":material/compare: {said.only_first:,} pairs are right with "
+                   f"{markdown(sides[0][0].label)} only, {said.only_second:,} with "
+                   f"{markdown(second[0].label)} only. If both were equally good, so uneven a "
+                   f"division had a probability of {sure}.")
 
 
 def draw(found) -> None:
     """Accuracies by paradigm, or by phenomenon where there are some."""
-    from bertscope.analysis.minimal_pairs import by_phenomenon
+    from bertscope.analysis.pair_accuracy import by_phenomenon
 
     table = found[0][2]
     grouped = 1 < table.phenomenon.replace("", None).nunique() < len(table)
@@ -285,7 +209,7 @@ def learning(look: Look, pairs, variant: str) -> None:
                      bind="query-params",
                      help="Scores all pairs with each. What is done is kept, also if it is cancelled."):
         return
-    found = over_checkpoints(look.chosen, saved, pairs, variant)
+    found = pair_results.over_checkpoints(look.chosen, saved, pairs, variant)
     rows = [row for step, table in found for row in series(step, table)]
     if not rows:
         return
@@ -295,46 +219,13 @@ def learning(look: Look, pairs, variant: str) -> None:
     frame.download_csv(table, f"{look.chosen.run.name}-minimal-pairs-over-steps")
 
 
-def over_checkpoints(chosen: Choice, saved, pairs, variant: str) -> list:
-    """[(step, accuracies)]: of all, or of those that were done before it was cancelled."""
-    from bertscope.analysis.cache import analysis_folder
-    from bertscope.analysis.minimal_pairs import accuracies, evaluate
-
-    def key(checkpoint) -> tuple:
-        path = str(checkpoint.path)
-        return ("accuracies", path, loaders.stamp(path), pairs.digest, variant)
-
-    def all_of_them(progress) -> dict:
-        done = {}
-        for number, checkpoint in enumerate(saved):
-            def told(message: str, share: float | None) -> None:
-                progress(f"step {checkpoint.step:,}: {message}",
-                         (number + (share or 0.0)) / len(saved))
-
-            try:
-                done[checkpoint.step] = loaders.keep(key(checkpoint), lambda: accuracies(evaluate(
-                    loaders.one_of_many(*key(checkpoint)[1:3]), pairs, variant,
-                    analysis_folder(checkpoint.path), told)))
-            except BertScopeError:
-                damaged.append(checkpoint.step)
-        return done
-
-    damaged: list[int] = []
-    found = waiting.kept(("over", *map(key, saved)), all_of_them,
-                         f"the scores of {len(pairs):,} pairs at {len(saved)} checkpoints")
-    if damaged:
-        st.caption("Left out, because they cannot be read: step "
-                   + ", ".join(f"{step:,}" for step in damaged) + ".")
-    if found is None:
-        found = {c.step: loaders.recent(key(c)) for c in saved}
-    return [(step, table) for step, table in found.items() if table is not None]
-
-
 def series(step: int, table) -> list[dict]:
-    """The mean over paradigms and, where they are few, the phenomena's accuracies at a step."""
-    from bertscope.analysis.minimal_pairs import by_phenomenon, mean_accuracy
+    """The mean over paradigms and, where there are several, the phenomena's accuracies at a step."""
+    from bertscope.analysis.pair_accuracy import by_phenomenon, mean_accuracy
 
     rows = [(MEAN, *mean_accuracy(table))]
-    rows += [(r.phenomenon, r.accuracy, r.low, r.high) for r in by_phenomenon(table).itertuples()]
+    groups = by_phenomenon(table)
+    if len(groups) > 1:
+        rows += [(r.phenomenon, r.accuracy, r.low, r.high) for r in groups.itertuples()]
     return [{"step": step, "series": name, "accuracy": mean, "low": low, "high": high}
             for name, mean, low, high in rows if mean == mean]

@@ -25,15 +25,15 @@ over the $N$ pieces of the text, without `[CLS]` and `[SEP]`. *Surprisal* is $-\
 number of equally likely pieces that would surprise as much. Guessing among all $V$ pieces of the
 vocabulary costs $\log_2 V$ bits.
 
-*Word by word*: the pieces of a rare word tell each other ("##ing" is easy after "play"), so such words
-look too likely. Hiding the later pieces of a word together with each piece makes the word's bits its
-surprisal given the other words, read from left to right.
+*Word by word*: the pieces of a rare word tell each other ("##ing" is easy after "play"), so such
+words look too likely. Hiding the later pieces of a word together with each piece makes the word's
+bits its surprisal given the other words, read from left to right.
 
 Scores of texts of different length, or of models that cut text into other pieces, are not to be
 compared: each piece more costs something.
 
-Salazar et al. 2020, *Masked language model scoring*, equations 2 and 3; word by word (PLL-word-l2r): Kauf
-and Ivanova 2023.
+Salazar et al. 2020, *Masked language model scoring*, section 2; word by word (PLL-word-l2r):
+Kauf and Ivanova 2023.
 """
 
 UNITS = ("pieces", "words")
@@ -96,13 +96,13 @@ def same_or_not(here: dict) -> str:
     original, by_word = here["original"], here["word_l2r"]
     several = [w for w in original.words if len(w.pieces) > 1]
     if not several:
-        return ":material/info: Every word of this text is one piece, so both ways of hiding give the " \
-               "same."
+        return ":material/info: Every word of this text is one piece, so both ways of hiding give " \
+               "the same."
     word = max(several, key=lambda w: by_word.words[original.words.index(w)].bits - w.bits)
     other = by_word.words[original.words.index(word)]
     return f":material/info: “{markdown(word.text)}” is cut into {len(word.pieces)} pieces: " \
-           f"{word.bits:.1f} bits if each is hidden alone, {other.bits:.1f} if the later ones are hidden " \
-           "with it."
+           f"{word.bits:.1f} bits if each is hidden alone, {other.bits:.1f} if the later ones are " \
+           "hidden with it."
 
 
 def numbers(sides, stem: str) -> None:
