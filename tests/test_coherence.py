@@ -246,13 +246,15 @@ WORDS = summary(0.9, 0.7, 0.5)
     (summary(0.9, 0.71, 0.51), ahead(other=0.0, same=0.01, swapped=0.01),
      "What it has learnt is topic, as far as these pairs can tell."),
     (summary(0.95, 0.8, 0.97), ahead(other=0.05, same=0.1, swapped=0.47),
-     "It has learnt more than topic: which sentence comes next within a document and the order of "
-     "two neighbouring texts."),
+     "It has learnt topic and coherence: which sentence comes next within a document and the order "
+     "of two neighbouring texts."),
+    (summary(0.58, 0.58, 0.81), ahead(other=-0.37, same=0.0, swapped=0.31),
+     "It has learnt coherence better than topic: the order of two neighbouring texts."),
     (summary(0.95, 0.6, 0.6), ahead(other=0.05, same=-0.1, swapped=0.1),
-     "It has learnt mostly topic, and some of the order of two neighbouring texts."),
+     "It has learnt topic best, but coherence too: the order of two neighbouring texts."),
     (summary(0.5, 0.49, 0.98), ahead(other=-0.4, same=-0.2, swapped=0.48),
-     "It has learnt the order of two neighbouring texts; whether also topic, these pairs cannot "
-     "tell."),
+     "It has learnt coherence: the order of two neighbouring texts. Whether also topic, these pairs "
+     "cannot tell."),
     (summary(0.5, 0.5, 0.51), ahead(other=-0.4, same=-0.2, swapped=0.01),
      "Whether it has learnt anything about pairs, topic or coherence, cannot be told."),
 ])

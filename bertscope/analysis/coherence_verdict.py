@@ -36,15 +36,19 @@ def conclude(summary: Summary, baseline: Summary | None = None,
         summary, baseline: of the checkpoint and of the bag of words on the same pairs.
         ahead: by how much the checkpoint's AUCs are larger, from ``coherence_summary.difference``.
     """
-    topic = summary.auc["other"].above(0.5)
+    topic = summary.auc["other"]
     more = [kind for kind in ("same", "swapped") if _beyond(kind, summary, ahead)]
     named = " and ".join(_MORE[kind] for kind in more)
-    if more and topic:
-        little = all(summary.auc[kind].high < summary.auc["other"].low for kind in more)
-        headline = f"It has learnt {'mostly topic, and some of' if little else 'more than topic:'} {named}."
+    if more and topic.above(0.5):
+        if all(summary.auc[kind].high < topic.low for kind in more):
+            headline = f"It has learnt topic best, but coherence too: {named}."
+        elif any(summary.auc[kind].low > topic.high for kind in more):
+            headline = f"It has learnt coherence better than topic: {named}."
+        else:
+            headline = f"It has learnt topic and coherence: {named}."
     elif more:
-        headline = f"It has learnt {named}; whether also topic, these pairs cannot tell."
-    elif topic:
+        headline = f"It has learnt coherence: {named}. Whether also topic, these pairs cannot tell."
+    elif topic.above(0.5):
         headline = "What it has learnt is topic, as far as these pairs can tell."
     else:
         headline = "Whether it has learnt anything about pairs, topic or coherence, cannot be told."

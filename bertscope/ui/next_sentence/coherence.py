@@ -14,7 +14,8 @@ from bertscope.ui.text import markdown
 SIZES = {"100": 100, "400": 400, "1,600": 1600}
 MORE_CHECKPOINTS = 9
 EXPLANATION = r"""
-At places drawn at random (the *seed* decides) in documents that the run was not trained on, four
+*Topic* is what two texts are about. *Coherence* is how a text goes on: which sentence comes next,
+and in which order. At places drawn at random (the *seed* decides) in documents that the run was not trained on, four
 pairs are made: A with the **true** next text, with another text of the **same** document, with a
 text of **another** document, and the true pair **swapped**. Only the first is right. B is never a
 text that spells like the true one. What is longer than the model reads is cut, for everybody, so
