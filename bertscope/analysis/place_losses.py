@@ -65,7 +65,7 @@ def place_losses(model: LoadedModel, rows: Sequence[Made], causal: bool = False,
 
 @torch.inference_mode()
 def _batch(model: LoadedModel, rows: Sequence[Made], causal: bool) -> list[PlaceLosses]:
-    hidden = model.model.base_model(**_inputs(model, rows)).last_hidden_state
+    hidden = model.model.base_model(**padded_inputs(model, rows)).last_hidden_state
     asked = [np.arange(1, len(row)) if causal else row.chosen for row in rows]
     places = [(number, place) for number, found in enumerate(asked) for place in found.tolist()]
     labels = np.concatenate([(row.shown if causal else row.ids)[found]
@@ -83,8 +83,8 @@ def _batch(model: LoadedModel, rows: Sequence[Made], causal: bool) -> list[Place
     return list(_spread(rows, asked, loss, guess, confidence, p_yes))
 
 
-def _inputs(model: LoadedModel, rows: Sequence[Made]) -> dict[str, torch.Tensor]:
-    """The rows padded on the right, on the model's device."""
+def padded_inputs(model: LoadedModel, rows: Sequence[Made]) -> dict[str, torch.Tensor]:
+    """The rows padded on the right, on the model's device: what its encoder is called with."""
     shape = len(rows), max(map(len, rows))
     ids = np.full(shape, model.tokenizer.pad_token_id or 0, np.int64)
     types, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
