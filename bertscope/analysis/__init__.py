@@ -18,7 +18,7 @@ _WHERE = {
     "predictions": ("Candidate", "MaskPrediction", "log_probabilities", "predict"),
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str):

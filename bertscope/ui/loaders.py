@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,7 +23,7 @@ def warm_up() -> threading.Thread:
     """Import the slow libraries while the first page is being read."""
     def load() -> None:
         with suppress(Exception):  # a page that needs them will say what is wrong
-            import bertscope.analysis.activations  # noqa: F401
+            importlib.import_module("bertscope.analysis.activations")
 
     thread = threading.Thread(target=load, daemon=True)
     thread.start()
