@@ -1,0 +1,53 @@
+"""Attention maps of the text that the page is about, kept between reruns within a bound of memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import streamlit as st
+
+from bertscope.errors import BertScopeError
+from bertscope.ui import loaders
+from bertscope.ui.attention import Look
+from bertscope.ui.selection import Choice
+from bertscope.ui.text import markdown
+
+#: Bytes of maps that are kept for all visitors; the newest are kept whatever their size.
+MOST_BYTES = 400_000_000
+
+
+@st.cache_resource(show_spinner=False)
+def _kept() -> OrderedDict:
+    return OrderedDict()
+
+
+def maps(choice: Choice, text: str, pair: str | None, words: bool = False):
+    """``AttentionMaps`` of a text (or a pair) by a checkpoint; of whole words where ``words``.
+
+    Raises:
+        BertScopeError: the checkpoint or its weights cannot be shown.
+    """
+    from bertscope.analysis.attention import attention_maps, by_words
+
+    key = (choice.path, loaders.stamp(choice.path), text, pair, words)
+    kept = _kept()
+    found = kept.pop(key, None)
+    if found is None:
+        found = by_words(maps(choice, text, pair)) if words else \
+            attention_maps(loaders.model(choice), text, pair)
+    kept[key] = found
+    while len(kept) > 1 and sum(m.weights.nbytes for m in list(kept.values())) > MOST_BYTES:
+        kept.popitem(last=False)
+    return found
+
+
+def both(look: Look, words: bool = False) -> tuple:
+    """The maps of the checkpoint and of the second one (None, with a sentence, where it has none)."""
+    ours = maps(look.chosen, look.text, look.pair, words)
+    if look.other is None:
+        return ours, None
+    try:
+        return ours, maps(look.other, look.text, look.pair, words)
+    except BertScopeError as error:
+        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
+        return ours, None
