@@ -21,7 +21,8 @@ $$
 P_i = P(\text{B follows A} \mid A = \dots s_{i-1} s_i,\; B = s_{i+1} s_{i+2} \dots)
 $$
 
-Dark: it sees the text go on. Pale: it sees a break. Where two texts are longer than the model
+The fuller the colour, the surer it is that the text goes on; where the strip fades into the page,
+it sees a break. Where two texts are longer than the model
 reads, what is nearest to the boundary is kept. In training most pairs fill the model's whole
 length, so a single short sentence on each side is less than it is used to.
 
@@ -112,9 +113,9 @@ def show_strip(look: Look, sentences: list[str], answers, around: int) -> None:
         table[choice.label] = np.append(found.p_next, np.nan)
     table["text"] = sentences
     percent = {choice.label: st.column_config.ProgressColumn(
-        "goes on" if len(answers) == 1 else f"goes on · {choice.label}",
+        "goes on" if choice is look.chosen else "goes on · second",
         format="percent", min_value=0.0, max_value=1.0, width="small",
-        help=f"“{question.yes}”: A ends with this sentence, B begins with the next one")
+        help=f"{markdown(choice.label)}, “{question.yes}”: A ends with this sentence, B begins with the next one")
         for choice, question, _ in answers}
     st.dataframe(table, hide_index=True, width="stretch", height=min(520, 38 + 35 * len(table)),
                  column_config={"sentence": st.column_config.NumberColumn("", width="small"), **percent})

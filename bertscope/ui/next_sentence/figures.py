@@ -101,7 +101,7 @@ def over_steps(grid: np.ndarray, rows: Sequence[str], steps: Sequence[int], row_
 
 
 def boundaries(strips: Sequence[tuple[str, np.ndarray]], pairs: Sequence[tuple[str, str]]):
-    """A row of cells per checkpoint, one for each boundary: pale where the text breaks."""
+    """A row of cells per checkpoint, one for each boundary: they fade where the text breaks."""
     import numpy as np
     import plotly.graph_objects as go
 
