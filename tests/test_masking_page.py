@@ -228,6 +228,10 @@ def test_a_corpus_that_is_gone_is_said_so(own_runs):
     shutil.rmtree(own_runs)
 
 
-def test_the_state_is_in_the_address(runs):
+def test_the_step_is_read_from_the_address_and_follows_the_checkpoint(runs):
     at = fine(app("masking", run="tiny", step="8", show=FED, fed="12"))
     assert address(at)["step"] == "8" and at.number_input(key="fed").value == 12
+    at = fine(at.select_slider(key="step").set_value(16).run())
+    assert at.number_input(key="fed").value == 17
+    at = fine(at.number_input(key="fed").set_value(3).run())
+    assert at.number_input(key="fed").value == 3 and "1 steps earlier" not in said(at)

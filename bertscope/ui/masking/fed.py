@@ -25,8 +25,10 @@ def show(look: Look) -> None:
     if step is None:
         return
     feed = loaders.feed(look.chosen.run)
-    found = waiting.kept(("fed", str(feed.run.path), feed.run.created, step),
-                         lambda progress: _fed(feed, step, progress), "the examples of this step")
+    with st.spinner("Making the examples again …"):
+        found = waiting.kept(("fed", str(feed.run.path), feed.run.created, step),
+                             lambda progress: _fed(feed, step, progress),
+                             "the examples of this step")
     if found is None:
         return
     before = saved_before(look.chosen.run, step)
@@ -38,7 +40,7 @@ def show(look: Look) -> None:
     first = draw(look, feed, found, mine, theirs)
     download(look, feed, found, mine, theirs)
     if mine:
-        over_training(look, feed, step)
+        over_training(look, feed, found)
     words(look, feed, found, first, step)
 
 
@@ -51,7 +53,8 @@ def runs_only(look: Look) -> bool:
 
 
 def ask(look: Look) -> int | None:
-    """The step: the one made from the chosen checkpoint, unless another is asked for."""
+    """The step: the one made from the chosen checkpoint, unless another is asked for. Another
+    checkpoint brings its own."""
     from bertscope.analysis.feeding import steps_done
 
     last = steps_done(look.chosen.run)
@@ -59,8 +62,10 @@ def ask(look: Look) -> int | None:
         st.info("This run has not made a step yet.", icon=":material/hourglass_top:")
         return None
     default = min(look.chosen.checkpoint.step + 1, last)
-    if st.session_state.get("fed", 1) > last:
-        st.session_state["fed"] = last
+    state, here = st.session_state, (look.chosen.name, look.chosen.checkpoint.step)
+    if state.get("_fed_from", here) != here or state.get("fed", 1) > last:
+        state["fed"] = default
+    state["_fed_from"] = here
     with st.container(horizontal=True, vertical_alignment="bottom"):
         step = st.number_input(f"Step (of {last:,})", 1, last, default, key="fed",
                                bind="query-params", width=180)
@@ -203,14 +208,13 @@ def _loss_at(path: str, stamp: float, run: str, created: float, step: int, _rows
     return mean_loss(place_losses(model, _rows, causal))
 
 
-def over_training(look: Look, feed, step: int) -> None:
+def over_training(look: Look, feed, found) -> None:
     """The loss of these very examples at the run's checkpoints."""
     import pandas as pd
 
     if not over_time.wanted(look.chosen):
         return
-    found = loaders.recent(("fed", str(feed.run.path), feed.run.created, step))
-    rows = found.rows[:MOST_EXAMPLES]
+    rows, step = found.rows[:MOST_EXAMPLES], found.step
     answers = over_time.ask(look.chosen, lambda path, stamp: _loss_at(
         path, stamp, str(feed.run.path), feed.run.created, step, rows, feed.tokenizer, feed.causal))
     table = pd.DataFrame([{"step": at, "loss": loss, "of": "these examples"} for at, loss in answers])
