@@ -13,8 +13,9 @@ export OMP_WAIT_POLICY = PASSIVE
 demo: install
 	@$(BIN)/bertscope demo --port $(PORT)
 
+# Two tests at a time, each on one thread.
 test: install-test chromium
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 install: $(VENV)/installed
 
