@@ -184,7 +184,7 @@ def test_missing_heads_are_sentences_and_the_other_pages_work(runs, tmp_path):
         at = app(page, run=str(tmp_path / "bare"))
         assert not at.exception and any(part in e.value for e in at.error)
     at = app("attention", run=str(tmp_path / "bare"))
-    assert not at.exception and not at.error and at.get("plotly_chart")
+    assert not at.exception and not at.error and at.get("bidi_component")
 
 
 def test_a_damaged_checkpoint_is_named_and_left_out_of_the_curve(own_runs):
@@ -248,24 +248,6 @@ def test_next_sentence_exchanges_its_texts(runs):
     assert at.text_area(key="b").value == "the cat sleeps ."
     at.text_area(key="b").set_value("").run()
     assert not at.exception and "at least one word" in said(at)
-
-
-@pytest.mark.parametrize("view", ["Head table", "bertviz head view", "bertviz model view"])
-def test_the_views_of_attention(runs, view):
-    at = app("attention", run="tiny", view=view, pair="she was happy .")
-    assert not at.exception and not at.error
-    if view == "Head table":
-        assert list(at.dataframe[0].value.columns[:2]) == ["layer", "head"]
-    else:
-        page = at.get("iframe")[0].proto.srcdoc
-        assert "svg" in page and "<script src" not in page
-
-
-def test_the_head_in_the_address_is_the_one_enlarged(runs):
-    at = app("attention", run="tiny", head="2-1")
-    assert [f["layout"]["title"]["text"] for f in figures(at)] == ["Head 2-1"]
-    at = app("attention", run="tiny", head="99-1")
-    assert [f["layout"]["title"]["text"] for f in figures(at)] == ["Head 1-1"]
 
 
 def test_embeddings_of_pasted_texts(runs):
@@ -413,4 +395,4 @@ def test_every_page_copes_with_every_recipe(no_runs, recipe):
         at = app(page, run="other")
         assert not at.exception, page
     at = app("predict", run="other")
-    assert ("no MLM head" in said(at) or bool(at.error)) == (recipe != "albert")
+    assert bool(at.error) == (recipe == "causal"), "ELECTRA's generator fills masks"
