@@ -12,6 +12,8 @@ from bertscope.ui.text import bounded
 VIEWS = {
     "All heads": ("all_heads", True),
     "One head": ("one_head", True),
+    "What is this head?": ("statistics", False),
+    "Which relation?": ("relations", False),
     "bertviz": ("bertviz", True),
 }
 

@@ -27,7 +27,8 @@ class Look:
 
 #: Widgets whose values outlive a look at another view.
 KEPT = ("text", "pair", "head", "words", "hide", "direction", "window", "compare_as", "picture", "least",
-        "docs", "texts", "sampled", "relation", "gold_from", "gold", "statistic", "flow", "measure")
+        "docs", "texts", "sampled", "relation", "gold_from", "gold_size", "gold",
+        "arc_direction", "statistic", "flow", "measure")
 
 
 def keep_state() -> None:

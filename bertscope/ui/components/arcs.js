@@ -68,7 +68,7 @@ function show({ data, parentElement, setTriggerValue }) {
     let w = 14;
     for (const i of shown) { const wide = Math.max(26, width(tokens[i])); x.set(i, w + wide / 2); w += wide + 12; }
     const span = Math.max(1, x.get(shown.at(-1)) - x.get(shown[0]));
-    const tall = Math.min(210, 40 + span / 4), base = tall + 14;
+    const tall = Math.min(170, 30 + span / 5), base = tall + 14;
     svg = start(w, 2 * base + 44);
     text({ x: 4, y: 8, opacity: 0.7, 'font-size': 11 }, 'above: looks to the right');
     text({ x: 4, y: 2 * base + 36, opacity: 0.7, 'font-size': 11 }, 'below: looks to the left');
@@ -137,9 +137,9 @@ function show({ data, parentElement, setTriggerValue }) {
     const [looking, looked] = sums();
     for (const [side, list, values] of [['from', rows, looking], ['to', columns, looked]]) {
       list.forEach((i, k) => {
-        if (!values.has(i)) return;
+        if (Math.abs(values.get(i) || 0) < 0.005) return;
         const e = draw('text', paths.sums, { ...sumAt[side](k), fill: ink, 'font-size': 11,
-          'font-family': 'sans-serif', 'dominant-baseline': 'central' }, number(values.get(i), 2));
+          'font-family': 'sans-serif', 'dominant-baseline': 'central' }, values.get(i).toFixed(2).replace('-', '−'));
         e.dataset.sum = `${side} ${i}`;
       });
     }
