@@ -98,7 +98,7 @@ def run_at(model: LoadedModel, inputs: Sequence[Encoded], places: Sequence[int],
     """
     encoder = model.model.base_model
     for indices in _batches(model, [len(e) for e in inputs], progress):
-        tensors = _tensors(model, encoder, [inputs[i] for i in indices])
+        tensors = as_tensors(model, encoder, [inputs[i] for i in indices])
         at = torch.tensor([places[i] for i in indices], device=model.device)
         with torch.inference_mode():
             if model.family in LAST_LAYER_AT and not getattr(encoder.config, "is_decoder", False):
@@ -220,14 +220,14 @@ def forward(model: LoadedModel, inputs: Sequence[Encoded], attentions: bool = Fa
         BertScopeError: the architecture does not give one state for each layer.
     """
     module = model.model if heads else model.model.base_model
-    output = module(**_tensors(model, module, inputs), output_hidden_states=True,
+    output = module(**as_tensors(model, module, inputs), output_hidden_states=True,
                     output_attentions=attentions)
     if len(output.hidden_states) != model.num_layers + 1:
         raise BertScopeError(f"BertScope cannot tell the layers of a {model.family} model apart.")
     return output
 
 
-def _tensors(model: LoadedModel, module, inputs: Sequence[Encoded]) -> dict[str, torch.Tensor]:
+def as_tensors(model: LoadedModel, module, inputs: Sequence[Encoded]) -> dict[str, torch.Tensor]:
     """What ``module`` is called with: int64 [B, T] each, padded on the right."""
     longest = max(len(e) for e in inputs)
     names = ["input_ids", "attention_mask"]

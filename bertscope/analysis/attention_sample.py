@@ -104,19 +104,31 @@ def attention_batches(model: LoadedModel, inputs: Sequence[Encoded], progress: P
             progress(f"{done:,} of {len(order):,} texts", done / len(order))
 
 
-def _batch(model, inputs, chosen: list[int]) -> list[tuple[int, torch.Tensor]]:
-    import torch
+def attentions_of(model: LoadedModel, encoder, inputs: Sequence[Encoded]):
+    """The output of an encoder (``model``'s, or a private copy of it) for a padded batch, and its
+    weights, L times [B, A, T, T]. Gradients are as the caller sets them.
 
-    from bertscope.analysis.activations import forward
+    Raises:
+        BertScopeError: the architecture has no weights from every piece to every piece.
+    """
+    from bertscope.analysis.activations import as_tensors
 
-    output = forward(model, [inputs[i] for i in chosen], attentions=True, heads=False)
-    weights = getattr(output, "attentions", None) or ()
-    longest = max(len(inputs[i]) for i in chosen)
-    expected = (len(chosen), model.num_heads, longest, longest)
+    output = encoder(**as_tensors(model, encoder, inputs), output_attentions=True)
+    weights = tuple(getattr(output, "attentions", None) or ())
+    longest = max(len(encoded) for encoded in inputs)
+    expected = (len(inputs), model.num_heads, longest, longest)
     if len(weights) != model.num_layers or any(tuple(w.shape) != expected for w in weights):
         raise BertScopeError(f"A {model.family} model has no attention weights from every piece to "
                              "every piece.")
-    stacked = torch.stack(tuple(weights), dim=1).float().cpu()
+    return output, weights
+
+
+def _batch(model, inputs, chosen: list[int]) -> list[tuple[int, torch.Tensor]]:
+    import torch
+
+    with torch.inference_mode():
+        _, weights = attentions_of(model, model.model.base_model, [inputs[i] for i in chosen])
+        stacked = torch.stack(weights, dim=1).float().cpu()
     if not torch.isfinite(stacked).all():
         raise BertScopeError("The weights of this checkpoint give values that are not finite: its "
                              "training has diverged.")

@@ -122,6 +122,27 @@ def output_projections(model: nn.Module) -> list[tuple[nn.Module, str]]:
     return [(layer.attention.output, "dense") for layer in base.encoder.layer]
 
 
+def value_projections(model: nn.Module) -> list[tuple[nn.Module, str]]:
+    """Where each layer's value projection is; call :func:`output_projections` first (ALBERT).
+
+    Raises:
+        BertScopeError: a family that has no projection of values alone.
+    """
+    base = model.base_model
+    family = base.config.model_type
+    if family == "albert":
+        return [(group.albert_layers[0].attention, "value")
+                for group in base.encoder.albert_layer_groups]
+    if family == "distilbert":
+        return [(layer.attention, "v_lin") for layer in base.transformer.layer]
+    name = "value_proj" if family == "deberta-v2" else "value"
+    found = [(layer.attention.self, name) for layer in base.encoder.layer]
+    if not all(hasattr(*place) for place in found):
+        raise BertScopeError("BertScope does not know where the value vectors of this architecture "
+                             f"({family}) are made.")
+    return found
+
+
 def _unrolled(encoder: nn.Module) -> nn.ModuleList:
     """ALBERT's groups, one for each pass, sharing their weights."""
     passes = encoder.config.num_hidden_layers
