@@ -1,4 +1,4 @@
-"""The app in Chromium, as a person uses it: six pages on a really trained run, in both themes.
+"""The app in Chromium, as a person uses it: every page on a really trained run, in both themes.
 
 Screenshots are left in ``test-results``.
 """
@@ -21,8 +21,8 @@ from conftest import REPOSITORY
 CHROMIUM = "/usr/bin/chromium"
 pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(),
                                 reason="needs Debian's chromium (make test installs it)")
-PAGES = {"masking": "Masking", "predict": "Predict", "next_sentence": "Next sentence", "attention": "Attention",
-         "embeddings": "Embeddings", "probing": "Probing", "": "Train"}
+PAGES = {"masking": "Masking", "predict": "Predict", "next_sentence": "Next sentence",
+         "attention": "Attention", "embeddings": "Embeddings", "probing": "Probing", "": "Train"}
 FLAGS = ("--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
          "--disable-component-update --disable-sync").split()
 #: Streamlit asks for these below the page's own path first, and then where they are.

@@ -97,6 +97,15 @@ def test_both_phases_are_met(trained):
     assert fed(feed, 13).epoch == fed(feed, 13).batch == 0
 
 
+@pytest.mark.parametrize("name", ["pairs", "short first"])
+def test_the_epochs_are_as_long_as_the_trainers(trained, name):
+    feed = open_feed(trained[name][0])
+    for phase in range(len(feed.stages)):
+        sizes = [feed.size(phase, epoch) for epoch in range(25)]
+        assert sizes == [len(feed.order(phase, epoch)) for epoch in range(25)]
+        assert len(set(sizes)) > 1, "epochs of pairs differ in their number"
+
+
 def counted(read, causal, vocabulary):
     """By hand: each piece of each example's text, and each that was asked for."""
     seen, target = Counter(), Counter()

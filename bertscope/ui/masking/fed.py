@@ -97,8 +97,8 @@ def summary(feed, found) -> str:
         else ""
     pairs = [row.label for row in rows if row.label is not None]
     kind = {"nsp": "random", "sop": "swapped"}.get(feed.config.objective.pairs)
-    return (f"**Step {found.step:,}** · epoch {found.epoch:,} (counted from 0), batch {found.batch + 1:,} of "
-            f"{found.batches:,} · {len(rows):,} examples{parts}{several}, {pieces:,} pieces, "
+    return (f"**Step {found.step:,}** · epoch {found.epoch:,} (counted from 0), batch "
+            f"{found.batch + 1:,} of {found.batches:,} · {len(rows):,} examples{parts}{several}, {pieces:,} pieces, "
             f"{asked:,} to predict ({asked / pieces:.1%})"
             + (f" · {sum(pairs):,} of {len(pairs):,} pairs {kind}" if pairs else "") + phase)
 

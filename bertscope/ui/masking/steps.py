@@ -194,9 +194,9 @@ def _loss(look: Look, row, tokens, shown) -> None:
     if mine:
         from bertscope.analysis.place_losses import mean_loss
 
-        text += (f"Below each: the piece that was there and −ln p of it by {markdown(look.chosen.label)} (the deeper "
-                 "the colour, the greater); "
-                 f"their mean, the loss, is **{mean_loss(mine):.3f}** nats.")
+        text += (f"Below each: the piece that was there and −ln p of it by "
+                 f"{markdown(look.chosen.label)} (the deeper the colour, the greater); their mean, "
+                 f"the loss, is **{mean_loss(mine):.3f}** nats.")
         if theirs:
             text += f" In brackets: {markdown(look.other.label)}, **{mean_loss(theirs):.3f}**."
     st.caption(text)
