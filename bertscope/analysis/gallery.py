@@ -195,14 +195,15 @@ def labelled_texts(source: str, limit: int = 300, seed: int = 0) -> pd.DataFrame
     chosen: list[list[dict]] = []
     # Any documents of miniworld are as good as others; elsewhere the first ones are alike.
     most = limit if source == "miniworld" else None
-    for index, document in enumerate(islice(_readable(source), most)):
+    each = EXCERPTS if limit <= EXCERPTS * LOOK_THROUGH else limit  # of so many, all that fit
+    for index, document in enumerate(islice(readable_documents(source, limit // 2), most)):
         rng = random.Random(f"{seed}-{index}")
         known = {key: value for key, value in document.meta.items()
                  if key not in ("text", "document")}
         chosen.append([{"text": text, "document": index, **known}
-                       for text in _excerpts(document.sentences, rng)])
+                       for text in _excerpts(document.sentences, rng, each)])
     random.Random(seed).shuffle(chosen)
-    rounds = (row for number in range(EXCERPTS)
+    rounds = (row for number in range(max(map(len, chosen), default=0))
               for rows in chosen for row in rows[number:number + 1])
     return pd.DataFrame(list(islice(rounds, limit)))
 
@@ -229,8 +230,13 @@ def _or_nothing(make: Callable[[], list]) -> list:
         return []
 
 
-def _readable(source: str) -> Iterator[Document]:
-    """The first documents of a source; of miniworld, those that no run trains on."""
+def readable_documents(source: str, least: int = 0) -> Iterator[Document]:
+    """The first documents of a source; of miniworld those that no run trains on, ``least`` at
+    least.
+
+    Raises:
+        BertScopeError: the source cannot be read.
+    """
     if source != "miniworld":
         return documents(source, LOOK_THROUGH_PYDOCS if source == "pydocs" else LOOK_THROUGH)
     from bertscope.corpus.miniworld import generate
@@ -238,15 +244,15 @@ def _readable(source: str) -> Iterator[Document]:
     return (Document(made.texts, {"topic": made.topic, "tense": made.tense, "number": made.number,
                                   "gender": made.gender, "thing": made.thing, "title": made.title},
                      made.sentences)
-            for made in generate(LOOK_THROUGH, MINIWORLD_SEED))
+            for made in generate(max(LOOK_THROUGH, least), MINIWORLD_SEED))
 
 
-def _excerpts(sentences: list[str], rng: random.Random) -> list[str]:
-    """Up to ``EXCERPTS`` stretches of a document that do not overlap, from random places."""
+def _excerpts(sentences: list[str], rng: random.Random, most: int = EXCERPTS) -> list[str]:
+    """Up to ``most`` stretches of a document that do not overlap, from random places."""
     whole = len(sentences) // EXCERPT_SENTENCES
     if not whole:
         return [_shortened(sentences)]
-    places = rng.sample(range(whole), min(whole, EXCERPTS))
+    places = rng.sample(range(whole), min(whole, most))
     return [_shortened(sentences[place * EXCERPT_SENTENCES:][:EXCERPT_SENTENCES])
             for place in places]
 
@@ -267,7 +273,7 @@ def _shortened(sentences: list[str]) -> str:
 
 def _unseen(source: str, run: Run | None) -> Iterator[Document]:
     """Documents that the run did not train on, as far as that is known."""
-    found = _readable(source)
+    found = readable_documents(source)
     held_out = _held_out(run) if run and source != "miniworld" else None
     return (document for index, document in enumerate(found)
             if held_out is None or index in held_out)
