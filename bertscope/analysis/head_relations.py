@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -105,7 +107,6 @@ def relation_counts_cached(checkpoint: str | Path, sentences: Sequence[Sentence]
     import pandas as pd
 
     from bertscope.analysis.kept import kept
-    from bertscope.analysis.probing.gold import fingerprint
 
     def compute(model: LoadedModel) -> pd.DataFrame:
         found = relation_counts(model, sentences, subtypes, progress)
@@ -113,7 +114,7 @@ def relation_counts_cached(checkpoint: str | Path, sentences: Sequence[Sentence]
                           found.offsets.assign(direction="", layer=0, head=0)], ignore_index=True)
         return both.assign(sentences=found.sentences, lost=found.lost)
 
-    key = {"version": VERSION, "sentences": fingerprint(sentences), "subtypes": subtypes}
+    key = {"version": VERSION, "sentences": sentences_digest(sentences), "subtypes": subtypes}
     table = kept(checkpoint, "headrelations", key, compute, open_model, kept_only)
     if table is None:
         return None
@@ -122,6 +123,13 @@ def relation_counts_cached(checkpoint: str | Path, sentences: Sequence[Sentence]
         table.loc[of_heads, ["relation", "direction", "layer", "head", "right", "arcs"]],
         table.loc[~of_heads, ["relation", "offset", "right", "arcs"]].reset_index(drop=True),
         int(table["sentences"].iloc[0]), int(table["lost"].iloc[0]))
+
+
+def sentences_digest(sentences: Sequence[Sentence]) -> str:
+    """24 hex digits of all that is read of them: words, heads, relations."""
+    rows = [[(word.form, word.head, word.deprel) for word in sentence.words]
+            for sentence in sentences]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:24]
 
 
 # -- inside -----------------------------------------------------------------------------------
