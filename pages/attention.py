@@ -14,6 +14,7 @@ VIEWS = {
     "One head": ("one_head", True),
     "What is this head?": ("statistics", False),
     "Which relation?": ("relations", False),
+    "Does it matter?": ("matters", True),
     "bertviz": ("bertviz", True),
 }
 
