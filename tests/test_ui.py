@@ -72,11 +72,16 @@ def test_texts_come_as_lines_or_as_csv():
     table = uploads.table_of_texts('text,year\n"a, b",1990\n,1991\nc,2000\n')
     assert list(table["text"]) == ["a, b", "c"] and list(table["year"]) == [1990, 2000]
     assert list(uploads.table_of_texts("\ufefftext\na\nb")["text"]) == ["a", "b"]
+    tabs = uploads.table_of_texts("label\ttext\n1\ta, b\n0\tc")
+    assert list(tabs["text"]) == ["a, b", "c"] and list(tabs["label"]) == [1, 0]
+    lines = uploads.table_of_texts('{"text": "a", "n": 1, "x": [2]}\n\n{"text": " "}\n{"text": "b"}')
+    assert list(lines["text"]) == ["a", "b"] and list(lines.columns) == ["text", "n"]
 
 
 @pytest.mark.parametrize("raw, part", [
-    ("", "no text yet"), ("text,text\na,b", "same name"), ("x\n" * 2001, "2,001 texts"),
-    ('text,a\n"unclosed,1\n', "cannot be read")])
+    ("", "no text yet"), ("text,text\na,b", "same name"), ("x\n" * 10_001, "10,001 texts"),
+    ('text,a\n"unclosed,1\n', "cannot be read"), ('{"text": 3}', "Line 1 has no text"),
+    ('{"text": "a"}\n[1]', "Line 2"), ("{" * 99_999, "Line 1 is no JSON")])
 def test_texts_that_cannot_be_drawn_are_refused_with_a_sentence(raw, part):
     with pytest.raises(BertScopeError, match=part):
         uploads.table_of_texts(raw)
@@ -84,8 +89,8 @@ def test_texts_that_cannot_be_drawn_are_refused_with_a_sentence(raw, part):
 
 def test_an_upload_is_bounded_and_decoded():
     assert uploads.decode("naïve".encode("latin-1")) == "na�ve"
-    with pytest.raises(BertScopeError, match="4.0 MB|5.0 MB"):
-        uploads.decode(b"x" * 5_000_000)
+    with pytest.raises(BertScopeError, match="9.0 MB"):
+        uploads.decode(b"x" * 9_000_000)
 
 
 def test_long_curves_are_thinned_to_a_bound_and_keep_their_ends():

@@ -46,12 +46,17 @@ def project(vectors: np.ndarray, method: str = "pca", dimensions: int = 2, seed:
     if not 1 <= dimensions <= min(3, *vectors.shape):
         raise BertScopeError(f"{vectors.shape[0]} vectors of {vectors.shape[1]} numbers cannot be "
                              f"drawn in {dimensions} dimensions.")
-    if not np.ptp(vectors, axis=0).any():
+    if not varies(vectors):
         raise BertScopeError("All of these texts have the same vector: there is nothing to spread "
                              "out.")
     coordinates, explained = principal(vectors, dimensions) if method == "pca" \
         else (layouts.layout(vectors, method, dimensions, seed, start, progress), None)
     return Projection(coordinates, explained, trustworthiness(vectors, coordinates))
+
+
+def varies(vectors: np.ndarray) -> bool:
+    """Whether vectors [N, H] differ by more than rounding."""
+    return bool(np.ptp(vectors, axis=0).max(initial=0) > 1e-6 * np.abs(vectors).max(initial=0))
 
 
 def principal(vectors: np.ndarray, count: int) -> tuple[np.ndarray, list[float]]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 from bertscope.errors import BertScopeError
 
-MAX_TEXTS, MAX_CHARACTERS, MAX_BYTES = 2000, 2000, 4_000_000
+MAX_TEXTS, MAX_CHARACTERS, MAX_BYTES = 10_000, 2000, 8_000_000
 
 
 def table_of_texts(raw: str):
-    """One text a line, or CSV whose first line names the columns, one of them ``text``.
+    """One text a line; or CSV, commas or tabs, whose first line names the columns, one of them
+    ``text``; or JSON lines, each an object with ``text``.
 
-    Returns: a DataFrame with ``text`` and the CSV's other columns; numbers are numbers.
+    Returns: a DataFrame with ``text`` and the file's other columns; numbers are numbers.
 
     Raises:
         BertScopeError: nothing is in it, or more than the page takes.
@@ -21,9 +23,13 @@ def table_of_texts(raw: str):
     import pandas as pd
 
     raw = raw.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", " ").lstrip("\ufeff")
-    header = [name.strip() for name in next(csv.reader(io.StringIO(raw.split("\n", 1)[0])), [])]
-    if "text" in header and len(header) > 1:
-        table = _csv(raw, header)
+    first = raw.split("\n", 1)[0]
+    comma = "\t" if "\t" in first else ","
+    header = [name.strip() for name in next(csv.reader(io.StringIO(first), delimiter=comma), [])]
+    if first.lstrip().startswith("{"):
+        table = _json_lines(raw)
+    elif "text" in header and len(header) > 1:
+        table = _csv(raw, header, comma)
     else:
         lines = [line.strip() for line in raw.split("\n") if line.strip()]
         table = pd.DataFrame({"text": lines[1:] if lines[:1] == ["text"] else lines})
@@ -36,13 +42,34 @@ def table_of_texts(raw: str):
     return table
 
 
-def _csv(raw: str, header: list[str]):
+def _json_lines(raw: str):
+    """Objects with ``text``; of their other values those that are one word or number."""
+    import pandas as pd
+
+    rows = []
+    for number, line in enumerate(raw.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise BertScopeError(f"Line {number:,} is no JSON object.") from None
+        if not isinstance(row, dict) or not isinstance(row.get("text"), str):
+            raise BertScopeError(f"Line {number:,} has no text: each line has to be an object with "
+                                 "\"text\".")
+        if row["text"].strip():
+            rows.append({str(key)[:100]: value for key, value in row.items()
+                         if isinstance(value, (str, int, float))})
+    return pd.DataFrame(rows, columns=list(dict.fromkeys(k for row in rows for k in row)))
+
+
+def _csv(raw: str, header: list[str], comma: str):
     import pandas as pd
 
     if len(set(header)) < len(header):
         raise BertScopeError("Two columns of the CSV file have the same name.")
     try:
-        table = pd.read_csv(io.StringIO(raw), skipinitialspace=True, dtype={"text": str},
+        table = pd.read_csv(io.StringIO(raw), sep=comma, skipinitialspace=True, dtype={"text": str},
                             encoding_errors="replace")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         raise BertScopeError(f"The CSV file cannot be read: {error}.") from None
