@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from bertscope.analysis.probing.splits import split_by_document, split_in_two
+from bertscope.analysis.probing.items import PARTS
+from bertscope.analysis.probing.splits import forms, split_by_document, split_in_two
 from bertscope.corpus.conllu import Sentence, read_conllu
 from bertscope.errors import BertScopeError
 
@@ -36,9 +37,44 @@ class Gold:
     def fingerprint(self) -> str:
         return fingerprint(self.train, self.valid, self.test)
 
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """All of them: first those for training, then validation, then test."""
+        return [*self.train, *self.valid, *self.test]
+
+    @cached_property
+    def words(self) -> list[list[str]]:
+        """The forms of each sentence; every task shares this list, unless it changes sentences."""
+        return [[word.form for word in sentence.words] for sentence in self.sentences]
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """The part of each sentence: ``train``, ``validation`` or ``test``."""
+        sizes = zip(PARTS, map(len, (self.train, self.valid, self.test)), strict=True)
+        return [part for part, size in sizes for _ in range(size)]
+
+    @cached_property
+    def documents(self) -> list[str]:
+        """The document of each sentence, ``""`` where none is named."""
+        return [sentence.document for sentence in self.sentences]
+
+    @cached_property
+    def in_two_parts(self) -> int:
+        """Sentences of training and validation that are, word for word, also in a later part."""
+        return len(self.sentences) - len(self.without_duplicates().sentences)
+
+    def without_duplicates(self) -> Gold:
+        """Without the sentences that ``in_two_parts`` counts: the test part stays as it is."""
+        test = set(map(forms, self.test))
+        valid = [sentence for sentence in self.valid if forms(sentence) not in test]
+        later = test.union(map(forms, valid))
+        train = [sentence for sentence in self.train if forms(sentence) not in later]
+        return replace(self, train=train, valid=valid)
+
     @property
-    def sentences(self) -> chain[Sentence]:
-        return chain(self.train, self.valid, self.test)
+    def notices(self) -> dict:
+        """What else a result should say of its data: JSON values."""
+        return {"sentences_in_two_parts": self.in_two_parts} if self.in_two_parts else {}
 
 
 def data(source: str | Path, seed: int = 0) -> Gold:
