@@ -15,6 +15,8 @@ VIEWS = {
     "What is this head?": ("statistics", False),
     "Which relation?": ("relations", False),
     "Does it matter?": ("matters", True),
+    "Flow": ("flow", True),
+    "Over training": ("growth", True),
     "bertviz": ("bertviz", True),
 }
 

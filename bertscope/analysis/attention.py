@@ -191,3 +191,13 @@ def summed(maps: AttentionMaps, head: tuple[int, int], chosen: Sequence[int], lo
     """
     weights = maps.weights[head[0], head[1]].astype(np.float64)
     return weights[:, list(chosen)].sum(1) if looked_at else weights[list(chosen)].sum(0)
+
+
+def share_of(values: np.ndarray, columns: Sequence[int]) -> float:
+    """Which part of what is in a map (its size, without signs) goes to some pieces: 0 to 1.
+
+    Args:
+        values: [..., T, T]; columns: the pieces that are looked at.
+    """
+    size = np.abs(np.asarray(values, np.float64))
+    return float(size[..., list(columns)].sum() / max(size.sum(), 1e-300))

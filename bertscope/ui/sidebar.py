@@ -53,6 +53,11 @@ def choose(run: str) -> None:
     st.session_state.update(run=run, follow=True, _touched=True)
 
 
+def go_to(step: int) -> None:
+    """Point the sidebar at another checkpoint of its run; for callbacks."""
+    st.session_state.update(step=step, follow=False, _touched=True)
+
+
 # -- one picker: a run or a path, a step, follow ----------------------------------------------
 
 

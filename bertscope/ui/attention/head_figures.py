@@ -36,12 +36,14 @@ def map_of_heads(points, table, reach: float):
     return theme.dress(figure, 420, showlegend=True)
 
 
-def over_steps(table, value: str, name: str, chosen: tuple[int, int], marks, share: bool):
+def over_steps(table, value: str, name: str, chosen: tuple[int, int], marks, share: bool,
+               reference: tuple[float, str] | None = None):
     """One number of every head over the training: the open head strong, the others thin and grey.
 
     Args:
         table: step, layer, head, and ``value``. marks: vertical lines (step, meaning of the colour).
         share: from 0 to 1; else from the smallest to the largest.
+        reference: a horizontal line (value, what it is).
     """
     import altair as alt
     import pandas as pd
@@ -58,6 +60,9 @@ def over_steps(table, value: str, name: str, chosen: tuple[int, int], marks, sha
            alt.Tooltip(f"{value}:Q", format=".1%" if share else ".2f", title=name)]
     layers = [alt.Chart(pd.DataFrame({"step": [step]})).mark_rule(
         color=theme.colour(meaning), strokeWidth=1.5, opacity=0.7).encode(x=x) for step, meaning in marks]
+    if reference:
+        layers.append(alt.Chart(pd.DataFrame({value: [reference[0]], "label": [reference[1]]})).mark_rule(
+            strokeDash=[5, 4], color=theme.colour("baseline")).encode(y=y, tooltip=["label:N"]))
     layers.append(alt.Chart(rows).mark_line(color=theme.colour("baseline"), opacity=0.4, strokeWidth=1.2)
                   .encode(x=x, y=y, detail="name:N", tooltip=tip))
     layers.append(alt.Chart(mine).mark_line(

@@ -174,7 +174,7 @@ def board(look: Look, table, signed: bool, most: float, say: str, unit: str, hea
     sign = "+" if signed else ""
 
     def form(x: float) -> str:
-        return f"{x:{sign}.{digits}f}".replace("-", "−") if x == x else "–"
+        return f"{round(x, digits) + 0.0:{sign}.{digits}f}".replace("-", "−") if x == x else "–"
 
     heads = table[table["head"] > 0].sort_values(["layer", "head"])
     count = int(heads["head"].max())
@@ -215,7 +215,7 @@ def predictions(look: Look, asked: Asked, heads_off) -> None:
         for column, one, label, meaning in zip(columns, both, ("as it is", "without them"),
                                                ("main", "baseline")):
             with column:
-                said = f" · P({markdown(one.original)}) = {2 ** -one.surprisal_bits:.1%}" \
+                said = f" · P({markdown(one.original)}) = {2 ** -one.surprisal_bits:.2%}" \
                     if one.surprisal_bits is not None else ""
                 st.markdown(f"**Place {one.position}, {label}**{said}")
                 frame.figure(charts.candidates(one.candidates, meaning, one.original, most),

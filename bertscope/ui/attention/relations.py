@@ -101,7 +101,8 @@ def table(look: Look, ours, theirs):
             for name in shown if name.startswith("accuracy") or name == "offset's accuracy"})
     rows = picked.selection.rows
     if rows and rows[0] < len(best) and rows != st.session_state.get("_relation_row"):
-        st.session_state["relation"] = best["relation"].iloc[rows[0]]
+        row = best.iloc[rows[0]]
+        frame.set_state(relation=row.relation, head=f"{row.layer}-{row['head']}")
     st.session_state["_relation_row"] = rows
     lost = ours[1].lost
     if lost:
@@ -134,7 +135,8 @@ def one_relation(look: Look, ours, theirs, best, reported) -> None:
     from bertscope.analysis.relation_table import accuracies
 
     st.markdown("##### One relation in every head")
-    names = list(best["relation"])
+    telling = (best["offset_accuracy"] - best["accuracy"]).argsort(kind="stable")
+    names = list(best["relation"].iloc[telling])
     either = "the better one"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         relation = pick("Relation", names, "relation", width=200)

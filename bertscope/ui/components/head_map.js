@@ -15,7 +15,7 @@ function show({ data, parentElement }) {
   sheet.getContext('2d').putImageData(image, 0, 0);
   const font = () => '12px ' + css(root, '--st-font');
   let cell = 1, gutter = 0, top = 0, at = null;
-  const shorten = (text) => (text.length > 14 ? text.slice(0, 13) + '…' : text);
+  const shorten = (text) => (text.length > 20 ? text.slice(0, 19) + '…' : text);
   const measure = () => {
     const ctx = canvas.getContext('2d'); ctx.font = font();
     const longest = (names) => Math.max(...names.map((n) => ctx.measureText(shorten(n)).width));

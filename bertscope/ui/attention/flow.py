@@ -1,0 +1,288 @@
+"""Flow: what raw weights hide, beside the raw weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from bertscope.errors import BertScopeError
+from bertscope.ui import frame, loaders, masks, theme
+from bertscope.ui.attention import Look, evidence, reading
+from bertscope.ui.components import head_map
+from bertscope.ui.components.tokens import token_bar
+from bertscope.ui.predict.asked import pick
+from bertscope.ui.text import markdown, shorten
+
+ROLLOUT, CARRIED, GRADIENT, ONE = ("rollout", "what is carried", "attention × gradient", "one piece")
+MEASURES = (ROLLOUT, CARRIED, GRADIENT, ONE)
+ALL = "all heads"
+
+EXPLANATION = r"""
+Each of these mends one thing that raw weights hide; none of them explains a prediction.
+
+**Rollout**: what a piece looks at in layer $l$ has itself been mixed in the layers below, and keeps a part of
+itself by the residual path. With $\bar A_l$ the mean over heads,
+
+$$
+\tilde A_l = \tfrac12 \bar A_l + \tfrac12 I, \qquad R_l = \tilde A_l\, R_{l-1}, \quad R_0 = I
+$$
+
+and row $i$ of $R_l$ says how much of each input piece is in piece $i$ after layer $l$. *Maximum flow* asks
+for the most that could flow from an input piece through the same network of weights. Abnar and Zuidema 2020.
+
+**What is carried**: a head adds up $\alpha_{ij} f_h(x_j)$ with $f_h(x) = (x W_V + b_V) W_O$; a large weight on a
+short vector carries little. Shown is $\lVert \alpha_{ij} f_h(x_j)\rVert$ for a head and
+$\lVert \sum_h \alpha^h_{ij} f_h(x_j)\rVert$ for all heads of a layer. Kobayashi et al. 2020, equations 3 to 5.
+
+**Attention × gradient**: $\alpha_{ij}\, \partial y / \partial \alpha_{ij}$ with $y = \log_2 P$ of the piece at the
+masked place (or, for a pair, the log-odds of yes): to first order, what $y$ would lose without this weight. Green
+speaks for the answer, purple against it. Summed over heads for *all heads*. Chefer et al. 2021; Barkan et al. 2021.
+"""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A map beside the raw one: values [T, T], and how they are coloured."""
+
+    raw: object
+    values: object
+    signed: bool = False
+
+
+def show(look: Look) -> None:
+    evidence.say()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        measure = st.segmented_control("Beside the raw weights", MEASURES, default=ROLLOUT, required=True,
+                                       key="flow", bind="query-params")
+        layer, head = where(look, measure)
+    place = masked_place(look) if measure == GRADIENT and not by_pair(look) else None
+    if measure == GRADIENT and place is None and not by_pair(look):
+        return
+    sides = [(look, "main")]
+    if (there := other_side(look)) is not None:
+        sides.append((there, "other"))
+    if measure == ONE:
+        one_piece(sides, layer)
+    else:
+        pictures(sides, measure, layer, head, place)
+    evidence.shares(look, place)
+
+
+def where(look: Look, measure: str) -> tuple[int, int | None]:
+    """Layer (from 1) and head (from 1, None for all)."""
+    count = look.model.num_layers
+    if st.session_state.get("flow_layer") not in (None, *range(1, count + 1)):
+        del st.session_state["flow_layer"]
+    layer = st.slider("After layer" if measure in (ROLLOUT, ONE) else "Layer", 1, count, count,
+                      key="flow_layer", bind="query-params", width=220) if count > 1 else 1
+    if measure in (ROLLOUT, ONE):
+        return layer, None
+    head = pick("Head", [ALL, *(str(n) for n in range(1, look.model.num_heads + 1))], "flow_head", width=130)
+    return layer, None if head == ALL else int(head)
+
+
+def by_pair(look: Look) -> bool:
+    return bool(look.pair) and (look.model.has_nsp_head or look.model.has_sop_head)
+
+
+def masked_place(look: Look) -> int | None:
+    """The masked place whose prediction is asked about."""
+    from bertscope.analysis.mlm_head import require_mlm_head
+
+    require_mlm_head(look.model)
+    encoded = look.encoded
+    masked = masks.places(encoded)
+    special = [i for i, s in enumerate(encoded.special) if s]
+    token_bar(encoded.tokens, masked[:1], special, special + masks.typed(encoded), "flow_pieces",
+              on_change=lambda: take_click(encoded, masked[:1]))
+    if not masked:
+        st.info("Click a piece to mask it: its prediction is what the gradient is of.",
+                icon=":material/touch_app:")
+        return None
+    return masked[0]
+
+
+def take_click(encoded, before: list[int]) -> None:
+    """One place at a time: the one that was just clicked."""
+    from bertscope.ui.components import tokens
+
+    now = tokens.clicked("flow_pieces")
+    masks.choose(encoded.text, sorted(set(now) - set(before)) or now)
+
+
+def other_side(look: Look) -> Look | None:
+    from bertscope.analysis.activations import encode
+
+    if look.other is None:
+        return None
+    try:
+        model = loaders.model(look.other)
+        return replace(look, chosen=look.other, other=None, model=model,
+                       encoded=encode(model, look.text, look.pair))
+    except BertScopeError as error:
+        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
+        return None
+
+
+# -- maps side by side ----------------------------------------------------------------------------------
+
+
+def pictures(sides, measure: str, layer: int, head: int | None, place: int | None) -> None:
+    found = []
+    for look, key in sides:
+        try:
+            found.append((look, key, drawn(look, measure, layer, head, place)))
+        except BertScopeError as error:
+            if key == "main":
+                raise
+            st.warning(f"{markdown(look.chosen.label)}: {markdown(error)}", icon=":material/compare:")
+    most = 1.0 if measure == ROLLOUT else max(float(abs(d.values).max()) for _, _, d in found) or 1.0
+    name = f"layer {layer}" + (f", head {head}" if head else ", mean over heads")
+    for look, key, one in found:
+        if len(found) > 1:
+            st.markdown(f"**{markdown(look.chosen.label)}**")
+        left, right = frame.beside(2, f"flow_{key}")
+        shown = as_read(look, place)
+        stem = f"{look.chosen.stem}-layer-{layer}" + (f"-head-{head}" if head else "")
+        with left:
+            st.caption(f"Raw weights: {name}")
+            head_map.head_map(message(shown, one.raw, f"{stem}-raw"), f"flow_raw_{key}")
+        with right:
+            st.caption(said(look, measure, layer, head, place))
+            right_map = message(shown, one.values, f"{stem}-{measure.replace(' ', '-')}", most, one.signed)
+            head_map.head_map(right_map, f"flow_{key}")
+        if key == "main":
+            with st.container(horizontal=True):
+                st.download_button("These numbers (CSV)", lambda one=one, shown=shown: table(shown, one),
+                                   f"{stem}-flow.csv", "text/csv", icon=":material/download:",
+                                   on_click="ignore", type="tertiary")
+                st.download_button("Picture (HTML)", lambda: head_map.as_page(right_map, f"{measure}, {name}"),
+                                   f"{stem}-flow.html", "text/html", icon=":material/download:",
+                                   on_click="ignore", type="tertiary")
+
+
+def as_read(look: Look, place: int | None) -> list[str]:
+    """The pieces as the model was given them."""
+    return ["[MASK]" if i == place else token for i, token in enumerate(look.encoded.tokens)]
+
+
+def message(tokens: list[str], values, name: str, most: float = 1.0, signed: bool = False) -> bytes:
+    return head_map.data(values, tokens, tokens, theme.signed() if signed else theme.sequential(), name,
+                         signed, most, legend=("against", "for") if signed else ("", ""))
+
+
+def said(look: Look, measure: str, layer: int, head: int | None, place: int | None) -> str:
+    if measure == ROLLOUT:
+        return f"Rollout: how much of each input piece is in each piece after layer {layer}"
+    if measure == CARRIED:
+        return "What is carried: " + (f"head {head}" if head else "all heads together") \
+            + ", the length of the vector"
+    of = "the pair's log-odds" if place is None else f"P({markdown(look.encoded.tokens[place])})"
+    return f"Attention × gradient of {of}, bits: " + (f"head {head}" if head else "summed over heads")
+
+
+def drawn(look: Look, measure: str, layer: int, head: int | None, place: int | None) -> Drawn:
+    if measure == CARRIED:
+        found = carried(look)
+        raw = found.weights[layer - 1]
+        return Drawn(raw[head - 1] if head else raw.mean(0),
+                     found.heads[layer - 1, head - 1] if head else found.layers[layer - 1])
+    if measure == GRADIENT:
+        found = gradients(look, place)
+        raw, product = found.weights[layer - 1], found.product[layer - 1]
+        return Drawn(raw[head - 1] if head else raw.mean(0), product[head - 1] if head else product.sum(0),
+                     signed=True)
+    from bertscope.analysis.attention_flow import rollout
+
+    weights = reading.maps(look.chosen, look.text, look.pair).weights
+    return Drawn(weights[layer - 1].mean(0), rollout(weights[:layer])[-1])
+
+
+def where_is(look: Look) -> tuple:
+    return look.chosen.path, loaders.stamp(look.chosen.path), look.text, look.pair
+
+
+def carried(look: Look):
+    """``NormWeighted`` of the text."""
+    from bertscope.analysis.attention_flow import norm_weighted
+
+    return reading.kept(("carried", *where_is(look)), lambda: norm_weighted(look.model, look.encoded))
+
+
+def gradients(look: Look, place: int | None):
+    """``Gradients`` of the masked piece's prediction, or (no place) of the pair's."""
+    from bertscope.analysis.attention_flow import attention_gradients, attention_gradients_of_pair
+    from bertscope.analysis.predictions import predict
+
+    if place is None:
+        return reading.kept(("gradients", *where_is(look)),
+                            lambda: attention_gradients_of_pair(look.model, look.encoded))
+    if place >= len(look.encoded) or look.encoded.special[place]:
+        raise BertScopeError("It cuts the text into other pieces, so this place is another one.")
+    target = int(look.encoded.input_ids[place])
+    if target == look.model.tokenizer.mask_token_id:  # nobody knows what was there: the best guess
+        target = predict(look.model, look.encoded, [place], 1)[0].candidates[0].id
+    return reading.kept(("gradients", *where_is(look), place), lambda: attention_gradients(
+        look.model, look.encoded, [place], place, target))
+
+
+def table(tokens: list[str], one: Drawn) -> bytes:
+    import pandas as pd
+
+    count = len(tokens)
+    return pd.DataFrame({
+        "from": [i for i in range(count) for _ in range(count)],
+        "from_piece": [t for t in tokens for _ in range(count)],
+        "to": list(range(count)) * count, "to_piece": tokens * count,
+        "weight": one.raw.ravel(), "value": one.values.ravel()}).to_csv(index=False).encode()
+
+
+# -- one piece ------------------------------------------------------------------------------------------
+
+
+def one_piece(sides, layer: int) -> None:
+    """What of the input is in one piece after a layer, by four accounts."""
+    import pandas as pd
+
+    look = sides[0][0]
+    names = [f"{i}: {shorten(token, 30)}" for i, token in enumerate(look.encoded.tokens)]
+    piece = names.index(pick("Of which piece", names, "flow_piece", width=220))
+    rows = []
+    for one, key in sides:
+        if piece >= len(one.encoded):
+            st.caption(f"{markdown(one.chosen.label)} has no piece {piece}.")
+            continue
+        if len(sides) > 1:
+            st.markdown(f"**{markdown(one.chosen.label)}**")
+        accounts = of_piece(one, piece, layer)
+        tokens = one.encoded.tokens
+        head_map.head_map(head_map.data(
+            list(accounts.values()), list(accounts), tokens, theme.sequential(),
+            f"{one.chosen.stem}-piece-{piece}", largest=44), f"flow_piece_{key}")
+        rows += [{"checkpoint": one.chosen.label, "account": name, "place": j, "piece": token,
+                  "value": float(v)} for name, values in accounts.items()
+                 for j, (token, v) in enumerate(zip(tokens, values))]
+    st.caption(f"How much of each input piece (columns) is in piece {markdown(names[piece])} after layer "
+               f"{layer}, by each account (rows). Maximum flows need not sum to 1.")
+    frame.download_csv(pd.DataFrame(rows), f"{look.chosen.stem}-piece-{piece}")
+
+
+def of_piece(look: Look, piece: int, layer: int) -> dict:
+    from bertscope.analysis.attention_flow import MOST_FLOW_PIECES, attention_flow, rollout
+
+    weights = reading.maps(look.chosen, look.text, look.pair).weights
+    found = {"raw, this layer": weights[layer - 1, :, piece].mean(0),
+             "rollout": rollout(weights[:layer])[-1][piece]}
+    if weights.shape[-1] <= MOST_FLOW_PIECES:
+        key = ("flow", *where_is(look), piece, layer)
+        found["maximum flow"] = loaders.keep(
+            key, lambda: attention_flow(weights, piece, layer=layer))
+    else:
+        st.caption(f"Maximum flow is left out: it is computed for {MOST_FLOW_PIECES} pieces at most.")
+    try:
+        sizes = carried(look).layers[layer - 1, piece]
+        found["carried, this layer"] = sizes / max(float(sizes.sum()), 1e-12)
+    except BertScopeError as error:
+        st.caption(markdown(error))
+    return found
