@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bertscope.analysis.attention import merge_pieces
 from bertscope.analysis.attention_sample import attention_batches
 from bertscope.corpus.conllu import Sentence
 from bertscope.errors import BertScopeError
 
 if TYPE_CHECKING:
     import pandas as pd
-    import torch
 
     from bertscope.analysis.activations import Encoded, LoadedModel, Progress
 
@@ -79,7 +79,7 @@ def relation_counts(model: LoadedModel, sentences: Sequence[Sentence], subtypes:
     for batch in attention_batches(model, inputs, progress):
         for index, weights in batch:
             if arcs[index]:
-                _score(right, weights, groups[index], arcs[index], rows)
+                _score(right, weights.numpy(), groups[index], arcs[index], rows)
     right[0] = right[1:].sum(0)
     return RelationCounts(_heads(right[:-1], counted), _offsets(arcs, counted), len(inputs),
                           total - counted[ALL])
@@ -179,30 +179,31 @@ def _readable(arcs: Sequence[Arc], pieces: dict[int, list[int]]) -> list[Arc]:
     return [arc for arc in arcs if arc[0] in pieces and arc[1] in pieces]
 
 
-def _between_words(weights: torch.Tensor, groups: Sequence[Sequence[int]]) -> torch.Tensor:
+def _between_words(weights: np.ndarray, groups: dict[int, list[int]]) -> np.ndarray:
     """[..., T, T] to [..., W, W]: the sum to, the mean from; -1 from a word to itself. Pieces of no
     word are left out."""
-    import torch
-
-    member = torch.zeros(len(groups), weights.shape[-1])
-    for word, pieces in enumerate(groups):
-        member[word, list(pieces)] = 1
-    found = (member / member.sum(1, keepdim=True)) @ (weights @ member.T)
-    found.diagonal(dim1=-2, dim2=-1).fill_(-1)
+    owners: list[int | None] = [None] * weights.shape[-1]
+    for word, pieces in groups.items():
+        for piece in pieces:
+            owners[piece] = word
+    merged, places = merge_pieces(weights, owners)
+    kept = [n for n, pieces in enumerate(places) if owners[pieces[0]] is not None]
+    found = merged[..., kept, :][..., kept]
+    found[..., range(len(kept)), range(len(kept))] = -1
     return found
 
 
-def _score(right: np.ndarray, weights: torch.Tensor, groups: dict[int, list[int]],
+def _score(right: np.ndarray, weights: np.ndarray, groups: dict[int, list[int]],
            arcs: Sequence[Arc], rows: dict[str, int]) -> None:
     """Add one sentence's right guesses to int64 [relations, 2, L, A]; the last row is for those that
     have none."""
-    between = _between_words(weights, list(groups.values()))
+    between = _between_words(weights, groups)
     place = {word: row for row, word in enumerate(groups)}
     dependents = [place[arc[0]] for arc in arcs]
     heads = np.array([place[arc[1]] for arc in arcs])
     relations = [rows.get(arc[2], len(rows)) for arc in arcs]
     for direction, axis in enumerate((-1, -2)):
-        guess = between.argmax(axis)[..., dependents].numpy()
+        guess = between.argmax(axis)[..., dependents]
         np.add.at(right[:, direction], relations, np.moveaxis(guess == heads, -1, 0))
 
 
