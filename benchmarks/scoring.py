@@ -66,7 +66,7 @@ def checkpoints(args, pairs, folder: Path):
     from bertscope.runs import find_checkpoint
 
     if args.checkpoint:
-        yield args.checkpoint, find_checkpoint(args.checkpoint)
+        yield Path(args.checkpoint).name, find_checkpoint(args.checkpoint)
         return
     tokenizer = train_tokenizer([s for p in pairs.pairs for s in (p.good, p.bad)], args.vocab_size, True)
     for size in args.size:
