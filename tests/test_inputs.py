@@ -15,7 +15,8 @@ from bertscope.analysis.activations import load
 from bertscope.analysis.input_embeddings import input_embeddings
 from bertscope.analysis.inputs import (
     SCHEMES, Made, examples, made, objective, pieces, read_texts, spans)
-from bertscope.analysis.mask_tally import many_epochs, some_documents, tally, wilson
+from bertscope.analysis.intervals import wilson
+from bertscope.analysis.mask_tally import many_epochs, some_documents, tally
 from bertscope.analysis.place_losses import mean_loss, place_losses
 from bertscope.config import RECIPES, RunConfig
 from bertscope.errors import BertScopeError
@@ -220,8 +221,9 @@ def test_static_masks_come_again_after_ten_epochs_and_dynamic_ones_do_not(model)
 def test_shares_beyond_one_are_refused():
     with pytest.raises(BertScopeError, match="add up to more than 1"):
         objective("nsp", mask_share=0.8, random_share=0.3)
-    with pytest.raises(BertScopeError, match="at least"):
+    with pytest.raises(BertScopeError, match="nothing to predict"):
         objective("typed", mask_rate=0.0)
+    assert objective("full_sentences", mask_rate=0.0).mask_rate == 0
 
 
 # -- the tally --------------------------------------------------------------------------------

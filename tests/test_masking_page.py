@@ -176,6 +176,26 @@ def test_the_tally_says_what_was_counted(runs, of, part):
     assert len(labels) == 4 and "80 %" in labels[0] and "50 %" in labels[3]
 
 
+def test_a_causal_run_predicts_every_piece_and_masks_none(no_runs):
+    from bertscope.cli import run_config
+    from bertscope.runs import create_run
+    from bertscope.training.loop import train
+
+    run = create_run("causal", run_config({
+        "corpus.documents": 60, "model.hidden_size": 32, "model.intermediate_size": 64,
+        "training.steps": 4, "training.evaluation_examples": 32}, recipe="causal"), no_runs)
+    train(run)
+    at = fine(app("masking", run="causal"))
+    shown = cells(at, "targets")
+    assert not any(c["marked"] for c in shown) and "predicts every piece" in said(at)
+    assert all(float(c["lines"][-1]) > 0 for c in shown[1:]) and not shown[0]["lines"]
+    at = fine(app("masking", run="causal", show=FED))
+    drawn = cells(at, "fed_rows")
+    assert drawn[0]["piece"] == "[CLS]" and all(c["lines"] for c in drawn if c["piece"] != "[CLS]")
+    assert "Nothing is chosen" in said(fine(app("masking", run="causal", show=TALLY)))
+    fine(app("masking", run="causal", show=SEEN))
+
+
 def test_a_corpus_has_no_typed_pairs(runs):
     at = fine(app("masking", run="tiny", show=TALLY, scheme="text 1 as A, text 2 as B"))
     assert "A corpus has no text 1" in said(at)

@@ -143,10 +143,13 @@ def objective(scheme: str, **settings) -> ObjectiveConfig:
         settings: fields of ``ObjectiveConfig``.
 
     Raises:
-        BertScopeError: a value is out of range, or the shares add up to more than 1.
+        BertScopeError: a value is out of range, the shares add up to more than 1, or nothing is
+            masked in a pair.
     """
     pairs = "sop" if scheme == TYPED else scheme
-    return RunConfig().override({"objective.pairs": pairs} | {
+    unmasked = settings.get("mask_rate") == 0 and pairs not in ("nsp", "sop")
+    return RunConfig().override({"recipe": "causal" if unmasked else "bert",
+                                 "objective.pairs": pairs} | {
         f"objective.{name}": value for name, value in settings.items()}).objective
 
 

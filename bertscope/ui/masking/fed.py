@@ -14,8 +14,8 @@ from bertscope.ui.text import markdown
 
 #: Examples drawn at a time, and those whose loss is computed unasked.
 DRAWN, MOST_EXAMPLES = 4, 256
-CAUSAL = ("Shown is what the model saw and, piece by piece, had to predict from those before; below "
-          "−ln p(that), its loss. The frames tell where masking had changed the text.")
+CAUSAL = ("Each piece had to be predicted from those before it; below it −ln p(that), its loss. The "
+          "mouse shows the checkpoint's guess.")
 
 
 def show(look: Look) -> None:
@@ -144,7 +144,7 @@ def draw(look: Look, feed, found, mine, theirs) -> int:
                              lambda d: f"document {d + 1:,}")
         drawn.append((heading(number, row, where, own, found),
                       marks.targets(row, tokens, shown, own, second, guesses, feed.causal)))
-    piece_rows(drawn, "fed_rows", marks.legend())
+    piece_rows(drawn, "fed_rows", () if feed.causal else marks.legend())
     st.caption(CAUSAL if feed.causal else
                "A framed piece was chosen: shown is what the model saw, → what it had to say, and "
                "below −ln p(that), its loss; the deeper the colour, the greater. The mouse shows the "
@@ -231,5 +231,6 @@ def over_training(look: Look, feed, found) -> None:
 def words(look: Look, feed, found, first: int, step: int) -> None:
     """How often the pieces that were asked for had been seen before this step."""
     st.markdown("**How often it had seen these pieces before**")
-    ids = np.unique(np.concatenate([row.ids[row.chosen] for row in found.rows[first: first + DRAWN]]))
+    ids = np.unique(np.concatenate([row.ids[row.source >= 0 if feed.causal else row.chosen]
+                                    for row in found.rows[first: first + DRAWN]]))
     seen.table(look, feed, ids.tolist(), step - 1, "fed_seen")

@@ -150,7 +150,7 @@ def _fields(first: dict[str, object], model) -> dict:
                 label, list(options), list(options).index(first[key]), key=key, width=width,
                 bind="query-params", help=HELP[key])]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        for key, label, least, most in (("rate", "Chosen, %", 1.0, 90.0),
+        for key, label, least, most in (("rate", "Chosen, %", 0.0, 90.0),
                                         ("mask_share", "of these [MASK], %", 0.0, 100.0),
                                         ("random_share", "random, %", 0.0, 100.0)):
             found[key] = st.number_input(label, least, most, float(first[key]), 1.0, key=key,

@@ -150,12 +150,16 @@ def _input(row, tokens, asked: settings.Settings) -> None:
 
 
 def _chosen(row, tokens, asked: settings.Settings) -> None:
+    from bertscope.objectives.masking import predictions_per_row
+
     rate, picked = asked.objective.mask_rate, len(row.chosen)
     st.subheader(f"5 · Which {100 * rate:g} % are chosen", anchor=False)
-    wanted = max(1, round(len(row) * rate))
+    wanted = predictions_per_row(len(row), rate)
     text = (f"{100 * rate:g} % of {len(row):,} pieces (special ones are counted, but never chosen) "
             f"is {len(row) * rate:.2f}, rounded {wanted:,}.")
-    if not picked:
+    if not rate:
+        text = "None: a causal model reads the text as it is, and predicts every piece of it."
+    elif not picked:
         text = "None: special pieces, unknown ones among them, are never chosen."
     elif asked.objective.mask_unit != "piece":
         text += (" Whole words are chosen, as many as fit: "
@@ -168,6 +172,10 @@ def _chosen(row, tokens, asked: settings.Settings) -> None:
 
 def _fates(look: Look, row, tokens, shown, asked: settings.Settings) -> None:
     objective = asked.objective
+    if not objective.mask_rate:
+        st.subheader("6 · Nothing is hidden", anchor=False)
+        st.caption("A causal model sees the text itself, each place what stands left of it.")
+        return
     kept = max(0.0, 1 - objective.mask_share - objective.random_share)
     st.subheader(f"6 · {100 * objective.mask_share:g} / {100 * objective.random_share:g} / "
                  f"{100 * kept:.4g}: what became of each", anchor=False)
@@ -183,10 +191,10 @@ def _fates(look: Look, row, tokens, shown, asked: settings.Settings) -> None:
 
 def _loss(look: Look, row, tokens, shown) -> None:
     st.subheader("7 · What counts in the loss", anchor=False)
-    if not len(row.chosen):
-        st.caption("Nothing: this example has no piece that could be chosen.")
-        return
     causal = reading.recipe(look.chosen) == "causal"
+    if not causal and not len(row.chosen):
+        st.caption("Nothing: this example has no piece that is chosen.")
+        return
     mine = reading.losses(look.chosen, [row], look.model.tokenizer)
     theirs = reading.losses(look.other, [row], look.model.tokenizer) if look.other else None
     text = "Every piece is predicted from those before it, as they stand in its input. " if causal \

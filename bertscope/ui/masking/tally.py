@@ -81,6 +81,9 @@ def draw(look: Look, asked: settings.Settings, shares) -> None:
                 + ("." if asked.objective.mask_unit == "piece" else
                    "; words that no longer fit are left out."))
     drawn = [by_name[name] for name in NAMES if name in by_name and by_name[name].of]
+    if not chosen.count:
+        st.info("Nothing is chosen, so nothing is left to chance.", icon=":material/rule:")
+        return
     frame.figure(figure(drawn), "masking-tally", "tally")
     what = "decisions, one for all pieces of a span" if asked.objective.mask_unit == "span" \
         else "chosen pieces"
