@@ -15,7 +15,7 @@ from bertscope.analysis.activations import load
 from bertscope.analysis.attention import attention_maps
 from bertscope.analysis.head_relations import (ALL, DIRECTIONS, RelationCounts, offset_counts,
                                                relation_counts, relation_counts_cached)
-from bertscope.analysis.mask_tally import wilson
+from bertscope.analysis.intervals import wilson
 from bertscope.analysis.relation_table import accuracies, best_heads
 from bertscope.corpus.conllu import Sentence, Word, read_conllu
 from bertscope.errors import BertScopeError

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertscope.analysis.coherence import KINDS
+from bertscope.analysis.intervals import wilson
 
 RESAMPLES = 1000
 LEVEL = (2.5, 97.5)
@@ -74,7 +75,9 @@ def summarise(scores: np.ndarray, documents: np.ndarray) -> Summary:
         found = _estimate((weights @ sums) / (weights @ sizes))
         # Where all documents agree, resampling them shows no doubt: Wilson's interval for as many
         # documents (1927) does.
-        return _wilson(found.value, len(sizes)) if found.value in (0.0, 1.0) else found
+        if found.value not in (0.0, 1.0):
+            return found
+        return Estimate(found.value, *wilson(found.value * len(sizes), len(sizes)))
 
     def mean(values: np.ndarray) -> Estimate:
         sums = np.bincount(groups, values, len(sizes))
@@ -126,9 +129,3 @@ def _estimate(values: np.ndarray) -> Estimate:
     """The first value, with the percentiles of the others."""
     low, high = np.percentile(values[1:], LEVEL)
     return Estimate(float(values[0]), float(low), float(high))
-
-
-def _wilson(share: float, n: int, z: float = 1.959964) -> Estimate:
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Estimate(share, float(max(0.0, centre - half)), float(min(1.0, centre + half)))

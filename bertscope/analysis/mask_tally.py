@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from bertscope.analysis.inputs import Made, made
+from bertscope.analysis.intervals import wilson
 from bertscope.config import ObjectiveConfig
 from bertscope.objectives import Examples
 from bertscope.objectives.examples import STATIC_COPIES
@@ -35,20 +35,6 @@ class Share:
     @property
     def share(self) -> float:
         return self.count / self.of if self.of else 0.0
-
-
-def wilson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of a binomial share (Wilson 1927): the shares that a score test does not reject.
-
-    ``(p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)`` with p = count / of; (0, 1) of nothing.
-    """
-    if not of:
-        return 0.0, 1.0
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    p, spread = count / of, 1 + z * z / of
-    middle = (p + z * z / (2 * of)) / spread
-    half = z / spread * np.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
 def tally(rows: Iterable[Made], objective: ObjectiveConfig, ordinary: int) -> list[Share]:

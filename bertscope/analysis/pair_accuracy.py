@@ -10,20 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bertscope.analysis.intervals import wilson
+
 if TYPE_CHECKING:
     import pandas as pd
-
-_Z = 1.959963984540054  # of 95 %
-
-
-def wilson(right: float, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927); (0, 1) of nothing."""
-    if not of:
-        return 0.0, 1.0
-    share, square = right / of, _Z ** 2
-    middle = (share + square / (2 * of)) / (1 + square / of)
-    half = _Z / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of ** 2))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def accuracies(table: pd.DataFrame) -> pd.DataFrame:

@@ -42,7 +42,7 @@ def best_heads(chosen: RelationCounts, reported: RelationCounts, fewest: int = F
     """
     import pandas as pd
 
-    from bertscope.analysis.mask_tally import wilson
+    from bertscope.analysis.intervals import wilson
 
     head_key, offset_key = ["relation", "direction", "layer", "head"], ["relation", "offset"]
     heads = _best(chosen.heads, "relation").merge(reported.heads, on=head_key,

@@ -9,6 +9,7 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.ui import loaders
+from bertscope.ui.text import markdown
 
 Progress = Callable[[str, float | None], None]
 #: Seconds without a bar: most answers are there before one could read it.
@@ -30,7 +31,7 @@ def kept(key: tuple, compute: Callable[[Progress], object], name: str):
         return found
     cancelled = st.session_state.setdefault("_cancelled", set())
     place = st.empty()
-    if key in cancelled and not place.button(f"Compute {name}", icon=":material/play_arrow:",
+    if key in cancelled and not place.button(f"Compute {markdown(name)}", icon=":material/play_arrow:",
                                              key=f"compute_{name}"):
         return None
     cancelled.discard(key)
@@ -45,7 +46,7 @@ def kept(key: tuple, compute: Callable[[Progress], object], name: str):
                 bar = st.progress(0.0)
                 st.button("Cancel", icon=":material/close:", key=f"cancel_{name}",
                           on_click=cancelled.add, args=(key,))
-        bar.progress(min(max(share or 0.0, 0.0), 1.0), text=f"{name}: {message}")
+        bar.progress(min(max(share or 0.0, 0.0), 1.0), text=markdown(f"{name}: {message}"))
 
     try:
         found = loaders.keep(key, lambda: compute(progress))

@@ -81,7 +81,7 @@ def ask(choice, model, sentences: list[str], around: int):
 
     key = ("boundaries", choice.path, loaders.stamp(choice.path), tuple(sentences), around)
     return waiting.kept(key, lambda progress: boundaries(model, sentences, around, progress),
-                        f"the boundaries by {markdown(choice.label)}")
+                        f"the boundaries by {choice.label}")
 
 
 def notes(look: Look, whole: list[str], sentences: list[str], cut: int) -> None:

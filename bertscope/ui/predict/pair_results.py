@@ -36,7 +36,7 @@ def evaluated(choice: Choice, model, pairs, variant: str, unasked: bool = True):
             started.add(key)
     found = waiting.kept(
         key, lambda progress: evaluate(model, pairs, variant, folder, progress),
-        f"the scores of {len(pairs):,} pairs by {markdown(choice.label)}")
+        f"the scores of {len(pairs):,} pairs by {choice.label}")
     if found is None:
         return partly(evaluate(model, pairs, variant, folder, kept_only=True), pairs)
     return found

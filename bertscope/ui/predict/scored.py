@@ -36,7 +36,7 @@ def score(choice, model, texts: tuple[str, ...], variant: str) -> list | None:
     return waiting.kept(
         ("score", choice.path, loaders.stamp(choice.path), texts, variant),
         lambda progress: ask(model, texts, variant, progress),
-        f"the score by {markdown(choice.label)}, {way}")
+        f"the score by {choice.label}, {way}")
 
 
 @st.cache_data(max_entries=512, show_spinner=False)
