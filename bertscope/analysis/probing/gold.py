@@ -1,16 +1,17 @@
-"""Annotated sentences for probing: from ``miniworld``, a CoNLL-U file, or a folder of them."""
+"""Annotated sentences for probing: from ``miniworld``, CoNLL-U, or columns with entity tags."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
+from bertscope.analysis.probing.columns import read_columns
 from bertscope.analysis.probing.items import PARTS
+from bertscope.analysis.probing.parts import in_folder, siblings
 from bertscope.analysis.probing.splits import forms, split_by_document, split_in_two
 from bertscope.corpus.conllu import Sentence, read_conllu
 from bertscope.errors import BertScopeError
@@ -19,8 +20,9 @@ from bertscope.errors import BertScopeError
 MINIWORLD_SEED = 20_181_011
 MINIWORLD_DOCUMENTS = 400
 
-_PART = re.compile(r"(?<![A-Za-z])(train|dev|valid|validation|test)(?![A-Za-z])", re.IGNORECASE)
-_ROLE = {"train": "train", "dev": "valid", "valid": "valid", "validation": "valid", "test": "test"}
+#: Endings of a treebank's files, and of files with an entity's tag in the last column.
+TREEBANK = ".conllu"
+COLUMN_FILES = (".conll", ".iob", ".iob2", ".bio", ".annotated")
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ class Gold:
 def data(source: str | Path, seed: int = 0) -> Gold:
     """Gold annotation, in three parts.
 
-    ``miniworld`` is generated from a seed that no run trains on. Of a folder, or of a file with
+    ``miniworld`` is generated from a seed that no run trains on. Files are CoNLL-U, or (.conll, .iob,
+    .bio) a word and its entity tag a line. Of a folder, or of a file with
     siblings, the files called *train*, *dev* (or *valid*) and *test* are used as they are. Where
     one of the three is missing, the last part present is the test part and the first is split by
     document; a single file is split in three.
@@ -96,8 +99,8 @@ def data(source: str | Path, seed: int = 0) -> Gold:
     if not path.is_file():
         raise BertScopeError(f"There is no gold annotation called {str(source)!r}: give miniworld, "
                              "a CoNLL-U file, or a folder with train, dev and test files.")
-    siblings = _siblings(path)
-    return _from_parts(siblings, path.parent.name or path.name, seed) if len(siblings) > 1 \
+    beside = siblings(path)
+    return _from_parts(beside, path.parent.name or path.name, seed) if len(beside) > 1 \
         else _from_files([path], path.stem, seed)
 
 
@@ -123,44 +126,20 @@ def _miniworld(seed: int) -> Gold:
 
 
 def _folder(path: Path, seed: int) -> Gold:
-    try:
-        files = sorted(file for file in path.iterdir()
-                       if file.suffix == ".conllu" and not file.name.startswith("."))
-    except OSError as error:
-        raise BertScopeError(f"{path} cannot be read: {error.strerror}.") from None
+    parts, files = in_folder(path, (TREEBANK,))
+    if not files:
+        parts, files = in_folder(path, COLUMN_FILES)
     if not files:
         raise BertScopeError(f"The folder {path} has no .conllu file in it.")
-    roles = [(_role(file), file) for file in files]
-    parts = {role: file for role, file in roles if role}
-    if len(parts) < sum(1 for role, _ in roles if role):
-        raise BertScopeError(f"The folder {path} has several files for one part (train, dev, "
-                             "test); name one of the files instead.")
-    if len(parts) > 1:
-        return _from_parts(parts, path.resolve().name, seed)
-    return _from_files(files, path.resolve().name, seed)
-
-
-def _role(path: Path) -> str | None:
-    """``train``, ``valid`` or ``test``, where the file's name says so once."""
-    found = _PART.findall(path.stem)
-    return _ROLE[found[0].lower()] if len(found) == 1 else None
-
-
-def _siblings(path: Path) -> dict[str, Path]:
-    """The files beside ``path`` whose names differ from its name in the part only."""
-    if _role(path) is None:
-        return {}
-    pattern = _PART.sub("*", path.stem)
-    return {_role(file): file for file in sorted(path.parent.iterdir())
-            if file.suffix == path.suffix and _role(file)
-            and _PART.sub("*", file.stem) == pattern and file.is_file()}
+    name = path.resolve().name
+    return _from_parts(parts, name, seed) if parts else _from_files(files, name, seed)
 
 
 def _from_parts(parts: dict[str, Path], name: str, seed: int) -> Gold:
-    read = {role: _read(parts[role]) for role in ("train", "valid", "test") if role in parts}
-    files = ", ".join(parts[role].name for role in read)
+    read = {part: _read(parts[part]) for part in PARTS if part in parts}
+    files = ", ".join(parts[part].name for part in read)
     if len(read) == 3:
-        return Gold(**read, name=name, note=f"{files}, as they are.")
+        return Gold(*read.values(), name=name, note=f"{files}, as they are.")
     first, last = read
     train, valid = split_in_two(read[first], seed)
     note = f"{files}: {parts[last].name} is the test part, the other is split by document."
@@ -174,7 +153,8 @@ def _from_files(files: list[Path], name: str, seed: int) -> Gold:
 
 
 def _read(path: Path) -> list[Sentence]:
-    sentences = list(read_conllu(path))
+    sentences = list(read_columns(path) if path.suffix.lower() in COLUMN_FILES
+                     else read_conllu(path))
     if not sentences:
         raise BertScopeError(f"There is no sentence in {path}.")
     return sentences

@@ -113,6 +113,11 @@ def entity_types(gold: Gold, task: str = "entity", seed: int = 0) -> Items:
     return made(gold, task, "word", rows, column=f"MISC {key}")
 
 
+def is_tag(value: str) -> bool:
+    """Whether it is a tag of BIO, BIOES or BILOU: ``O``, ``B-PER``."""
+    return _TAG.fullmatch(value) is not None
+
+
 def entity_key(sentences: Iterable[Sentence]) -> str | None:
     """The key of MISC under which all that is found looks like an entity's tag."""
     values: dict[str, set[str]] = defaultdict(set)
@@ -122,7 +127,7 @@ def entity_key(sentences: Iterable[Sentence]) -> str | None:
                 if key in word.misc:
                     values[key].add(word.misc[key])
     return next((key for key in ENTITY_KEYS if values[key] - {"O"}
-                 and all(_TAG.fullmatch(value) for value in values[key])), None)
+                 and all(map(is_tag, values[key]))), None)
 
 
 def _tags(sentence: Sentence, key: str) -> list[str]:
