@@ -12,8 +12,8 @@ Tables and SentEval's files bring their own labels: ``data`` gives them as one t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bertscope.analysis.probing.items import Items
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "ENOUGH", "MAKERS", "TaskInfo", "available_tasks", "items", "labeller",
            "offers", "rarities", "title", "types_apart"]
 
+#: Sentences of each part that are tried before a task is offered.
+LOOK_THROUGH = 2000
 #: Every task but the columns and features: name -> maker.
 MAKERS: dict[str, Callable[..., Items]] = {
     "head-distance": word.head_distance,
@@ -87,17 +89,18 @@ def available_tasks(sentences: Iterable[Sentence], enough: int = ENOUGH) -> list
 def offers(gold: Gold, seed: int = 0, enough: int = ENOUGH) -> list[TaskInfo]:
     """All tasks that the data can serve, words first, then pairs and sentences.
 
-    Each has two labels or more with ``enough`` training items, and items in every part. Tasks of
-    sentences are made for this, which takes a second or two per 10,000 sentences.
+    Columns and features are those with two labels or more on ``enough`` words each, counted exactly.
+    The others have two labels, items in every part, and in training twice ``enough``; they are tried on the first ``LOOK_THROUGH`` sentences of
+    each part, and how many items and labels they have is said of these.
     """
     found = word.offers(gold.sentences, enough)
+    part = replace(gold, train=gold.train[:LOOK_THROUGH], valid=gold.valid[:LOOK_THROUGH],
+                   test=gold.test[:LOOK_THROUGH])
     for name in MAKERS:
         try:
-            made = items(gold, name, seed)
+            made = items(part, name, seed)
         except BertScopeError:
             continue
-        counts = made.label_counts("train")
-        if sum(count >= enough for count in counts.values()) >= 2:
-            total = Counter(made.labels)
-            found.append(TaskInfo(name, title(name), len(total), len(made), made.kind))
+        if len(made.where["train"]) >= 2 * enough:
+            found.append(TaskInfo(name, title(name), len(set(made.labels)), len(made), made.kind))
     return found

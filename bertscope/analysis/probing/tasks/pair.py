@@ -38,11 +38,12 @@ def governors(gold: Gold, task: str = "pair:head", seed: int = 0) -> Items:
     rng, rows = random.Random(f"{seed}-{task}"), []
     for number, sentence in enumerate(gold.sentences):
         for place, word in enumerate(sentence.words):
-            others = [other for other in range(len(sentence.words))
-                      if other not in (place, word.head - 1)]
-            if others and _governed(word, place) and word.upos != "PUNCT":
+            if len(sentence.words) > 2 and _governed(word, place) and word.upos != "PUNCT":
+                other = rng.randrange(len(sentence.words) - 2)  # past the word and its governor
+                for taken in sorted((place, word.head - 1)):
+                    other += other >= taken
                 rows += [_row(number, sentence, place, word.head - 1, "governor"),
-                         _row(number, sentence, place, rng.choice(others), "another word")]
+                         _row(number, sentence, place, other, "another word")]
     return made(gold, task, "pair", rows, seed=seed)
 
 
