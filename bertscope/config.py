@@ -18,9 +18,38 @@ from pathlib import Path
 from bertscope.errors import BertScopeError
 
 
-def _knob(default, help: str, **limits):
+def knob(default, help: str, **limits):
     """A field with its help line and limits (``min``, ``max``, ``choices``)."""
     return field(default=default, metadata={"help": help, **limits})
+
+
+class Settings:
+    """A dataclass of sections (dataclasses of plain values) that goes to JSON and back."""
+
+    def to_dict(self) -> dict:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict):
+        """The inverse of :meth:`to_dict`. Missing keys take defaults.
+
+        Raises:
+            BertScopeError: a key is unknown, or a value has the wrong type or is out of range.
+        """
+        return _build(cls, values, "", cls)
+
+    def override(self, changes: dict[str, object]):
+        """A copy with dotted keys changed, e.g. ``{"training.steps": 500}``."""
+        values = self.to_dict()
+        for key, value in changes.items():
+            *path, leaf = key.split(".")
+            place = values
+            for part in path:
+                place = place.get(part) if isinstance(place, dict) else None
+            if not isinstance(place, dict) or leaf not in place:
+                raise BertScopeError(f"There is no setting called {key!r}.{_meant(key, type(self))}")
+            place[leaf] = value
+        return self.from_dict(values)
 
 
 #: How examples are cut out of documents.
@@ -31,12 +60,12 @@ PAIRS = ("nsp", "sop", "full_sentences", "doc_sentences", "sentences")
 class CorpusConfig:
     """Which text, and how it becomes token ids."""
 
-    source: str = _knob("miniworld", "miniworld, sotu, pydocs, or the path of a file or folder")
-    documents: int | None = _knob(None, "read at most so many documents", min=2)
-    vocab_size: int = _knob(4096, "size of the WordPiece vocabulary", min=64, max=200_000)
-    lowercase: bool = _knob(True, "lower-case the text and strip accents (an uncased model)")
-    tokenizer: str | None = _knob(None, "use this tokenizer directory instead of training one")
-    held_out: float = _knob(0.05, "share of the documents kept for evaluation, never trained on",
+    source: str = knob("miniworld", "miniworld, sotu, pydocs, or the path of a file or folder")
+    documents: int | None = knob(None, "read at most so many documents", min=2)
+    vocab_size: int = knob(4096, "size of the WordPiece vocabulary", min=64, max=200_000)
+    lowercase: bool = knob(True, "lower-case the text and strip accents (an uncased model)")
+    tokenizer: str | None = knob(None, "use this tokenizer directory instead of training one")
+    held_out: float = knob(0.05, "share of the documents kept for evaluation, never trained on",
                             min=0.001, max=0.5)
 
 
@@ -44,19 +73,19 @@ class CorpusConfig:
 class ModelConfig:
     """The encoder's shape; names are those of ``transformers.BertConfig``."""
 
-    hidden_size: int = _knob(128, "width of the hidden states", min=8, max=4096)
-    num_hidden_layers: int = _knob(2, "encoder layers", min=1, max=96)
-    num_attention_heads: int = _knob(2, "attention heads per layer", min=1, max=64)
-    intermediate_size: int = _knob(512, "width of the feed-forward layer", min=8, max=16384)
-    dropout: float = _knob(0.1, "dropout of hidden states and attention", min=0.0, max=0.9)
-    initializer_range: float = _knob(0.02, "standard deviation of the initial weights",
+    hidden_size: int = knob(128, "width of the hidden states", min=8, max=4096)
+    num_hidden_layers: int = knob(2, "encoder layers", min=1, max=96)
+    num_attention_heads: int = knob(2, "attention heads per layer", min=1, max=64)
+    intermediate_size: int = knob(512, "width of the feed-forward layer", min=8, max=16384)
+    dropout: float = knob(0.1, "dropout of hidden states and attention", min=0.0, max=0.9)
+    initializer_range: float = knob(0.02, "standard deviation of the initial weights",
                                      min=1e-4, max=1.0)
-    embedding_size: int | None = _knob(
+    embedding_size: int | None = knob(
         None, "width of the word embeddings where they are factorised (albert, electra); 128 or "
               "half the hidden size where not given", min=8, max=4096)
-    generator_size: float = _knob(0.25, "width of ELECTRA's generator, as a share of the model's",
+    generator_size: float = knob(0.25, "width of ELECTRA's generator, as a share of the model's",
                                   min=0.05, max=1.0)
-    positions: str = _knob("random", "initial position embeddings; sinusoidal ones learn what is "
+    positions: str = knob("random", "initial position embeddings; sinusoidal ones learn what is "
                                      "near sooner", choices=("random", "sinusoidal"))
 
 
@@ -64,25 +93,25 @@ class ModelConfig:
 class ObjectiveConfig:
     """What a training example is (Devlin et al. 2019, section 3.1 and appendix A.2)."""
 
-    max_length: int = _knob(128, "word pieces per example, special pieces included",
+    max_length: int = knob(128, "word pieces per example, special pieces included",
                             min=16, max=4096)
-    pairs: str = _knob("nsp", "what an example is made of: a pair with a random (nsp) or a swapped "
+    pairs: str = knob("nsp", "what an example is made of: a pair with a random (nsp) or a swapped "
                               "(sop) half, or packed sentences across documents (full_sentences), "
                               "within one (doc_sentences), one at a time (sentences)",
                        choices=PAIRS)
-    short_seq_prob: float = _knob(0.1, "share of documents cut into shorter pairs",
+    short_seq_prob: float = knob(0.1, "share of documents cut into shorter pairs",
                                   min=0.0, max=1.0)
-    mask_rate: float = _knob(0.15, "share of the word pieces to predict; 0 for the causal recipe, "
+    mask_rate: float = knob(0.15, "share of the word pieces to predict; 0 for the causal recipe, "
                                    "which predicts all and masks none", min=0.0, max=0.9)
-    mask_share: float = _knob(0.8, "of these, the share shown as [MASK]", min=0.0, max=1.0)
-    random_share: float = _knob(0.1, "of these, the share shown as a random piece",
+    mask_share: float = knob(0.8, "of these, the share shown as [MASK]", min=0.0, max=1.0)
+    random_share: float = knob(0.1, "of these, the share shown as a random piece",
                                 min=0.0, max=1.0)
-    mask_unit: str = _knob("piece", "what is chosen at a time: a word piece, a whole word, an ngram "
+    mask_unit: str = knob("piece", "what is chosen at a time: a word piece, a whole word, an ngram "
                                     "of 1 to 3 words (ALBERT), a span of words (SpanBERT)",
                            choices=("piece", "word", "ngram", "span"))
-    rtd_weight: float = _knob(50.0, "weight of ELECTRA's discriminator beside its generator",
+    rtd_weight: float = knob(50.0, "weight of ELECTRA's discriminator beside its generator",
                               min=0.0, max=1000.0)
-    masking: str = _knob("dynamic", "dynamic draws masks anew each epoch, static repeats ten copies",
+    masking: str = knob("dynamic", "dynamic draws masks anew each epoch, static repeats ten copies",
                          choices=("dynamic", "static"))
 
 
@@ -90,46 +119,46 @@ class ObjectiveConfig:
 class TrainingConfig:
     """The loop: optimiser, schedule, what is saved and when."""
 
-    steps: int = _knob(2000, "optimiser updates", min=1)
-    max_minutes: float | None = _knob(
+    steps: int = knob(2000, "optimiser updates", min=1)
+    max_minutes: float | None = knob(
         None, "train for so long instead; the learning rate then follows the clock", min=0.01)
-    batch_size: int = _knob(32, "examples per update on each process, before accumulation",
+    batch_size: int = knob(32, "examples per update on each process, before accumulation",
                             min=1, max=65_536)
-    accumulation: int = _knob(1, "micro-batches added up into one update", min=1, max=65_536)
-    learning_rate: float = _knob(1e-3, "peak learning rate", min=1e-7, max=1.0)
-    warmup: float = _knob(0.1, "share of the training spent warming up", min=0.0, max=1.0)
-    warmup_steps: int | None = _knob(None, "updates spent warming up, instead of a share", min=0)
-    schedule: str = _knob("linear", "what the learning rate does after warming up",
+    accumulation: int = knob(1, "micro-batches added up into one update", min=1, max=65_536)
+    learning_rate: float = knob(1e-3, "peak learning rate", min=1e-7, max=1.0)
+    warmup: float = knob(0.1, "share of the training spent warming up", min=0.0, max=1.0)
+    warmup_steps: int | None = knob(None, "updates spent warming up, instead of a share", min=0)
+    schedule: str = knob("linear", "what the learning rate does after warming up",
                           choices=("linear", "cosine", "constant", "inverse_sqrt"))
-    weight_decay: float = _knob(0.01, "AdamW weight decay; none on biases and LayerNorm", min=0.0)
-    beta1: float = _knob(0.9, "AdamW's first beta", min=0.0, max=0.9999)
-    beta2: float = _knob(0.999, "AdamW's second beta", min=0.5, max=0.99999)
-    clip: float = _knob(1.0, "clip the global gradient norm at this", min=0.0)
-    label_smoothing: float = _knob(0.0, "share of each label given to all pieces alike",
+    weight_decay: float = knob(0.01, "AdamW weight decay; none on biases and LayerNorm", min=0.0)
+    beta1: float = knob(0.9, "AdamW's first beta", min=0.0, max=0.9999)
+    beta2: float = knob(0.999, "AdamW's second beta", min=0.5, max=0.99999)
+    clip: float = knob(1.0, "clip the global gradient norm at this", min=0.0)
+    label_smoothing: float = knob(0.0, "share of each label given to all pieces alike",
                                    min=0.0, max=0.9)
-    batch_tokens: int | None = _knob(
+    batch_tokens: int | None = knob(
         None, "word pieces per update on each process, instead of a number of examples",
         min=16, max=10_000_000)
-    short_length: int | None = _knob(
+    short_length: int | None = knob(
         None, "train on examples of this length first, as the original did", min=16, max=4096)
-    short_share: float = _knob(0.9, "share of the training spent on the short examples",
+    short_share: float = knob(0.9, "share of the training spent on the short examples",
                                min=0.0, max=1.0)
-    patience: int | None = _knob(
+    patience: int | None = knob(
         None, "stop after so many held-out evaluations without a lower loss", min=1)
-    init_from: str | None = _knob(
+    init_from: str | None = knob(
         None, "begin with the weights and the vocabulary of this checkpoint (domain adaptation)")
-    gradient_checkpointing: bool = _knob(
+    gradient_checkpointing: bool = knob(
         False, "compute activations again in the backward pass, to save memory")
-    compile: bool = _knob(False, "compile the model with torch.compile; needs a C++ compiler")
-    tensorboard: bool = _knob(False, "write metrics as TensorBoard event files too")
-    precision: str = _knob("auto", "auto takes bf16 where the device has it",
+    compile: bool = knob(False, "compile the model with torch.compile; needs a C++ compiler")
+    tensorboard: bool = knob(False, "write metrics as TensorBoard event files too")
+    precision: str = knob("auto", "auto takes bf16 where the device has it",
                            choices=("auto", "fp32", "bf16", "fp16"))
-    seed: int = _knob(0, "seed of weights, pairs, masks and dropout", min=0, max=2**31 - 1)
-    log_every: int = _knob(10, "steps between lines of metrics", min=1)
-    evaluate_every: int = _knob(200, "steps between held-out evaluations", min=1)
-    evaluation_examples: int = _knob(512, "held-out examples per evaluation", min=1)
-    checkpoint_every: int = _knob(200, "steps between checkpoints, after 0, 1, 2, 4, 8, ...", min=1)
-    threads: int = _knob(0, "CPU threads; 0 leaves it to PyTorch", min=0, max=1024)
+    seed: int = knob(0, "seed of weights, pairs, masks and dropout", min=0, max=2**31 - 1)
+    log_every: int = knob(10, "steps between lines of metrics", min=1)
+    evaluate_every: int = knob(200, "steps between held-out evaluations", min=1)
+    evaluation_examples: int = knob(512, "held-out examples per evaluation", min=1)
+    checkpoint_every: int = knob(200, "steps between checkpoints, after 0, 1, 2, 4, 8, ...", min=1)
+    threads: int = knob(0, "CPU threads; 0 leaves it to PyTorch", min=0, max=1024)
 
 
 #: What a recipe changes: its paper's examples, masks and optimiser, where the user leaves them open.
@@ -153,17 +182,14 @@ PAIR_HEADS = {"bert": ("nsp", "sop"), "albert": ("sop",)}
 
 
 @dataclass(frozen=True)
-class RunConfig:
-    """Everything that decides a run's result."""
+class RunConfig(Settings):
+    """Everything that decides a pretraining run's result."""
 
-    recipe: str = _knob("bert", "what is trained", choices=tuple(RECIPES))
+    recipe: str = knob("bert", "what is trained", choices=tuple(RECIPES))
     corpus: CorpusConfig = field(default_factory=CorpusConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-
-    def to_dict(self) -> dict:
-        return dataclasses.asdict(self)
 
     @property
     def objectives(self) -> dict[str, float]:
@@ -174,28 +200,6 @@ class RunConfig:
             return {"mlm": 1.0, "rtd": self.objective.rtd_weight}
         pairs = self.objective.pairs
         return {"mlm": 1.0, pairs: 1.0} if pairs in ("nsp", "sop") else {"mlm": 1.0}
-
-    @classmethod
-    def from_dict(cls, values: dict) -> RunConfig:
-        """The inverse of :meth:`to_dict`. Missing keys take defaults.
-
-        Raises:
-            BertScopeError: a key is unknown, or a value has the wrong type or is out of range.
-        """
-        return _build(cls, values, "")
-
-    def override(self, changes: dict[str, object]) -> RunConfig:
-        """A copy with dotted keys changed, e.g. ``{"training.steps": 500}``."""
-        values = self.to_dict()
-        for key, value in changes.items():
-            *path, leaf = key.split(".")
-            place = values
-            for part in path:
-                place = place.get(part) if isinstance(place, dict) else None
-            if not isinstance(place, dict) or leaf not in place:
-                raise BertScopeError(f"There is no setting called {key!r}.{_meant(key)}")
-            place[leaf] = value
-        return RunConfig.from_dict(values)
 
 
 #: The small BERTs of Turc et al. 2019 (Table 1: L layers, H hidden), and the two of Devlin et al.
@@ -276,12 +280,14 @@ def knobs(section: type) -> list[dict]:
     ]
 
 
-def _meant(key: str) -> str:
+def _meant(key: str, settings: type) -> str:
     """" Did you mean ...?", where a setting of a like name exists."""
-    known = [f"{f.name}.{name}" for f in dataclasses.fields(RunConfig)
-             if dataclasses.is_dataclass(f.default_factory)
-             for name in (inner.name for inner in dataclasses.fields(f.default_factory))]
-    near = difflib.get_close_matches(key, [*known, "recipe"], 1)
+    known = []
+    for outer in dataclasses.fields(settings):
+        inner = outer.default_factory
+        known += [f"{outer.name}.{f.name}" for f in dataclasses.fields(inner)] \
+            if dataclasses.is_dataclass(inner) else [outer.name]
+    near = difflib.get_close_matches(key, known, 1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
@@ -293,21 +299,21 @@ def _plain(hint) -> tuple[type, bool]:
     return hint, False
 
 
-def _build(cls: type, values: object, path: str):
+def _build(cls: type, values: object, path: str, settings: type):
     if not isinstance(values, dict):
         raise BertScopeError(f"The configuration's {path or 'top level'} must be an object.")
     hints = typing.get_type_hints(cls)
     unknown = sorted(set(values) - set(hints))
     if unknown:
         raise BertScopeError(f"There is no setting called {path + unknown[0]!r}."
-                             f"{_meant(path + unknown[0])}")
+                             f"{_meant(path + unknown[0], settings)}")
     built = {}
     for f in dataclasses.fields(cls):
         if f.name not in values:
             continue
         hint, value, key = hints[f.name], values[f.name], path + f.name
         if dataclasses.is_dataclass(hint):
-            built[f.name] = _build(hint, value, key + ".")
+            built[f.name] = _build(hint, value, key + ".", settings)
         else:
             built[f.name] = _check(key, value, *_plain(hint), f.metadata)
     made = cls(**built)

@@ -3,7 +3,8 @@
 This is the only module that knows the layout::
 
     runs/<name>/
-      config.json                 the configuration, library versions, corpus fingerprint
+      config.json                 the configuration, library versions, corpus fingerprint; of a
+                                  fine-tuned run also its kind and how its encoder was pretrained
       status.json                 state, step, total, heartbeat, message; replaced atomically
       metrics.jsonl               one line per logged step: what was learnt, the same whenever the
                                   configuration is; readers tolerate a torn last line
@@ -14,6 +15,7 @@ This is the only module that knows the layout::
       checkpoints/step-00000400/  a standard Hugging Face directory
       state/step-00000400/        what resuming needs, for the last two of them
       analysis/                   cached results (Parquet)
+      test.json                   a fine-tuned run's numbers on its test part, written once
 
 Neither torch nor transformers is imported here, so a page that only lists runs paints at once.
 """
@@ -31,7 +33,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertscope.config import RunConfig
+from bertscope.config import RunConfig, Settings
 from bertscope.errors import BertScopeError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -103,8 +105,8 @@ def find_checkpoint(name: str, root: Path | None = None) -> Path | str:
                          f"the newest is at {saved[-1].step}.")
 
 
-def create_run(name: str, config: RunConfig, root: Path | None = None) -> Run:
-    """Make the directory of a new run, in state ``preparing``.
+def create_run(name: str, config: Settings, root: Path | None = None, **facts) -> Run:
+    """Make the directory of a new run, in state ``preparing``, with ``facts`` in its record.
 
     Raises:
         BertScopeError: the name is unusable or taken.
@@ -120,8 +122,9 @@ def create_run(name: str, config: RunConfig, root: Path | None = None) -> Run:
     except OSError as error:
         raise BertScopeError(f"The run's folder cannot be made: {error.strerror}.") from None
     run.checkpoints_path.mkdir()
-    run.write_status(state="preparing", step=0, total=config.training.steps, message="starting")
-    run.write_config(config)  # last: its presence makes the folder a run
+    run.write_status(state="preparing", step=0, message="starting",
+                     total=getattr(config.training, "steps", 0))
+    run.write_config(config, **facts)  # last: its presence makes the folder a run
     return run
 
 
@@ -180,8 +183,30 @@ class Run:
             raise BertScopeError(f"The configuration of run {self.name!r} cannot be read.")
         return record
 
+    @property
+    def kind(self) -> str:
+        """``pretraining`` or ``finetuning``."""
+        return "finetuning" if self.config_record().get("kind") == "finetuning" else "pretraining"
+
     def config(self) -> RunConfig:
-        return RunConfig.from_dict(self.config_record().get("config", {}))
+        """How the encoder is, or was, pretrained: of a fine-tuned run, that of the run it began with.
+
+        Raises:
+            BertScopeError: it cannot be read, or it began with a checkpoint of somebody else.
+        """
+        record = self.config_record()
+        values = record.get("pretraining" if self.kind == "finetuning" else "config")
+        if not isinstance(values, dict):
+            raise BertScopeError(f"How the encoder of run {self.name!r} was pretrained isn't known.")
+        return RunConfig.from_dict(values)
+
+    def settings(self) -> Settings:
+        """The run's own settings: a ``RunConfig``, or a ``FinetuneConfig`` of a fine-tuned run."""
+        if self.kind == "pretraining":
+            return self.config()
+        from bertscope.finetuning.config import FinetuneConfig
+
+        return FinetuneConfig.from_dict(self.config_record().get("config", {}))
 
     def status(self) -> dict:
         """``{state, step, total, message, heartbeat, ...}``.
@@ -252,6 +277,14 @@ class Run:
                 lines.append(record)
         return lines
 
+    def test_result(self) -> dict | None:
+        """``test.json``; None before the test part was looked at."""
+        try:
+            read = json.loads((self.path / "test.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        return read if isinstance(read, dict) else None
+
     def log_tail(self, characters: int = 4000) -> str:
         try:
             with open(self.log_path, "rb") as handle:
@@ -287,7 +320,7 @@ class Run:
         finally:
             handle.close()
 
-    def write_config(self, config: RunConfig, **facts) -> None:
+    def write_config(self, config: Settings, **facts) -> None:
         """The configuration, and what became known since: corpus, baselines, versions."""
         try:
             known = self.config_record()
@@ -295,6 +328,9 @@ class Run:
             known = {"created": time.time()}
         record = {**known, **facts, "config": config.to_dict()}
         write_atomically(self.path / "config.json", json.dumps(record, indent=2))
+
+    def write_test_result(self, result: dict) -> None:
+        write_atomically(self.path / "test.json", json.dumps(result, indent=2))
 
     def write_status(self, **values) -> None:
         record = {**self._read_status(), **values, "pid": os.getpid(), "heartbeat": time.time()}

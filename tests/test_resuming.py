@@ -244,7 +244,7 @@ def test_tensorboard_files_and_gradient_checkpointing(root, text):
 
 
 def test_a_stop_is_heard_while_the_corpus_is_prepared(root, text, monkeypatch):
-    from bertscope.training import loop
+    from bertscope.training import pretraining
 
     run = make(root, "stopped-early", text)
 
@@ -253,6 +253,6 @@ def test_a_stop_is_heard_while_the_corpus_is_prepared(root, text, monkeypatch):
         progress("reading", 0.1)
         time.sleep(60)
 
-    monkeypatch.setattr(loop, "prepare", slow)
+    monkeypatch.setattr(pretraining, "prepare", slow)
     train(run)
     assert run.status()["state"] == "stopped" and not run.stop_asked() and not run.checkpoints()

@@ -42,6 +42,13 @@ class Batch:
     source: np.ndarray
 
     @property
+    def inputs(self) -> dict[str, np.ndarray | None]:
+        """What a loss module takes."""
+        names = ("input_ids", "token_type_ids", "attention_mask", "masked_lm_positions",
+                 "masked_lm_labels", "pair_label")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def tokens(self) -> int:
         """Pieces that are not padding."""
         mask = self.attention_mask

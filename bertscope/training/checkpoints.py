@@ -21,12 +21,12 @@ from bertscope.errors import BertScopeError
 from bertscope.models.build import parts
 from bertscope.runs import Checkpoint, Run, damage, seal
 from bertscope.training.progress import Position
+from bertscope.training.work import Work
 
 transformers_logging.disable_progress_bar()  # a bar per saved file would drown our own
 
 
-def save(run: Run, position: Position, model: nn.Module, tokenizer, optimizer,
-         metrics: dict) -> None:
+def save(run: Run, position: Position, work: Work, optimizer, metrics: dict) -> None:
     """A checkpoint that ``from_pretrained`` opens, and the state to go on from it.
 
     Raises:
@@ -34,14 +34,12 @@ def save(run: Run, position: Position, model: nn.Module, tokenizer, optimizer,
     """
     with _disk_named(position.step):
         with run.new_checkpoint(position.step) as folder:
-            for name, part in parts(model).items():
-                part.save_pretrained(folder / name)
-                tokenizer.save_pretrained(folder / name)
+            work.save(folder)
             (folder / "metrics.json").write_text(
                 json.dumps({"step": position.step, **metrics}), "utf-8")
             seal(folder)
         with run.new_state(position.step) as folder:
-            save_file(_moments(model, optimizer), folder / "optimizer.safetensors")
+            save_file(_moments(work.model, optimizer), folder / "optimizer.safetensors")
             (folder / "position.json").write_text(json.dumps(asdict(position)), "utf-8")
             seal(folder)
 
@@ -56,7 +54,7 @@ def _disk_named(step: int):
                              "it are whole, and the run can be resumed from the last one.") from error
 
 
-def load(run: Run, state: Checkpoint, model: nn.Module, optimizer) -> Position:
+def load(run: Run, state: Checkpoint, work: Work, optimizer) -> Position:
     """Put weights and moments back; returns where to go on.
 
     Raises:
@@ -68,8 +66,8 @@ def load(run: Run, state: Checkpoint, model: nn.Module, optimizer) -> Position:
         _require_whole(state.path)
         _require_whole(folder)
         position = Position(**json.loads((state.path / "position.json").read_text("utf-8")))
-        load_weights(model, folder)
-        _put_moments(load_file(state.path / "optimizer.safetensors"), model, optimizer)
+        work.load(folder)
+        _put_moments(load_file(state.path / "optimizer.safetensors"), work.model, optimizer)
     except Exception as error:
         raise BertScopeError(f"Run {run.name!r} cannot be resumed from step {state.step}: a saved "
                              f"file is missing or damaged ({error}). {_way_out(run, state)}"

@@ -60,10 +60,12 @@ def batches(stages: list[Phase], position: Position, config: RunConfig, rank: in
                 epoch, first = epoch + 1, 0
             epoch = 0
 
-    if not ahead:
-        yield from produce()
+    return read_ahead(produce()) if ahead else produce()
+
+
+def read_ahead(produced: Iterator) -> Iterator:
+    """The same, each made in a thread while the one before is being used. For endless iterators."""
     with ThreadPoolExecutor(1) as pool:
-        produced = produce()
         pending = pool.submit(next, produced)
         while True:
             ready = pending.result()

@@ -1,8 +1,8 @@
 """The training loop. Read it from top to bottom: prepare, build, then step after step.
 
-It runs the same for every recipe, on a CPU, a GPU, or many of them under ``torchrun`` or
-``accelerate launch``: Hugging Face Accelerate moves, wraps and scales; what is learnt, and when it
-is saved, stands here.
+It runs the same for every recipe and for fine-tuning, on a CPU, a GPU, or many of them under
+``torchrun`` or ``accelerate launch``: Hugging Face Accelerate moves, wraps and scales. When
+something is learnt, measured and saved stands here; what that is, in the run's ``Work``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import signal
 import sys
 import traceback
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
@@ -22,20 +21,12 @@ from accelerate import Accelerator
 from safetensors.numpy import save_file
 from tqdm import tqdm
 
-from bertscope.config import RunConfig
-from bertscope.corpus import prepare
-from bertscope.corpus.store import split_documents
 from bertscope.errors import BertScopeError
-from bertscope.models import build, build_loss, parts
-from bertscope.objectives import Batch
-from bertscope.objectives.examples import evaluation_batches
 from bertscope.runs import Run
 from bertscope.training import checkpoints
-from bertscope.training.data import batches, phases
-from bertscope.training.evaluation import evaluate, oracle_accuracy, unigram_baseline
-from bertscope.training.optimizer import build_optimizer
 from bertscope.training.progress import Clock, Position, StatusWriter, Window
 from bertscope.training.schedule import is_checkpoint_step, learning_rate
+from bertscope.training.work import open_work
 
 
 class _Stopped(Exception):
@@ -49,63 +40,48 @@ def train(run: Run) -> None:
     second Ctrl-C ends at once. How it ended stands in the run's status.
 
     Raises:
-        BertScopeError: the corpus, the configuration or a saved state cannot be used.
+        BertScopeError: the data, the configuration or a saved state cannot be used.
     """
-    config = run.config()
+    training = run.settings().training
     # Moments and probabilities of rare pieces shrink below the smallest normal number, and a CPU
     # takes many times as long for those: a small model's steps became twice as slow in a minute.
     torch.set_flush_denormal(True)
-    if config.training.threads:
-        torch.set_num_threads(config.training.threads)
+    if training.threads:
+        torch.set_num_threads(training.threads)
     accelerator = Accelerator(cpu=not torch.accelerator.is_available(),  # many CPUs need to be told
-                              mixed_precision=_precision(config.training.precision),
-                              **_tracking(run, config))
+                              mixed_precision=_precision(training.precision),
+                              **_tracking(run, training.tensorboard))
     with ExitStack() as stack:
         if accelerator.is_main_process:
             stack.enter_context(run.lock())
             run.tidy()
-            run.write_status(state="preparing", locked=True, message="preparing the corpus")
+            run.write_status(state="preparing", locked=True, message="preparing the data")
         stack.enter_context(_failures_noted(run, accelerator.is_main_process))
         stop = stack.enter_context(_stop_signals())
         with suppress(_Stopped):
-            _train(run, config, accelerator, stop)
+            _train(run, accelerator, stop)
 
 
-def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) -> None:
-    training, weights, main = config.training, config.objectives, accelerator.is_main_process
+def _train(run: Run, accelerator: Accelerator, stop: dict) -> None:
+    main = accelerator.is_main_process
     note = StatusWriter(run, main)
 
     def preparing(message: str, fraction: float | None) -> None:
         note.preparing(message, fraction)
         if stop["asked"] or run.stop_asked():
-            run.write_status(state="stopped", message="stopped while the corpus was prepared")
+            run.write_status(state="stopped", message="stopped while the data was prepared")
             run.clear_stop()
             raise _Stopped
 
-    # The corpus: the first process prepares it, the others find it prepared.
-    with accelerator.main_process_first():
-        corpus = prepare(_with_vocabulary(config), run.path.parent, preparing)
-    tokenizer, store = corpus.tokenizer, corpus.store
-    train_documents, held_out = split_documents(
-        len(store.document_offsets) - 1, config.corpus.held_out)
-    stages = phases(config, store, train_documents, tokenizer)
-    heldout_batches = list(evaluation_batches(
-        store, held_out, tokenizer, config.objective, training.evaluation_examples, 64)
-    ) if len(held_out) > 1 else []
-
-    # The model. Its loss is a module of its own, so that the wrapped forward does only that.
-    model = build(config, tokenizer)
-    if training.init_from:
-        _begin_with(model, training.init_from)
-    if training.gradient_checkpointing:
-        for part in parts(model).values():
-            part.activation_checkpointing_enable()
-    loss_module = build_loss(config, model).to(accelerator.device)
-    optimizer = build_optimizer(model, training)
+    with accelerator.main_process_first():  # the others find the data prepared
+        work = open_work(run, preparing)
+    training, weights = work.training, work.weights
+    loss_module = work.loss_module.to(accelerator.device)
+    optimizer = work.optimizer()
     wrapped, optimizer = accelerator.prepare(loss_module, optimizer)
     compiled = _compiled(wrapped) if training.compile else wrapped
 
-    def to_device(batch: Batch) -> dict:
+    def to_device(batch) -> dict:
         return batch_tensors(batch, accelerator.device)
 
     def total(sums: torch.Tensor) -> torch.Tensor:
@@ -115,11 +91,7 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
         return accelerator.reduce(sums.to(accelerator.device), "sum").cpu()
 
     def measure() -> dict:
-        """Held-out numbers, each process on its share of the batches."""
-        if not heldout_batches:
-            return {}
-        share = heldout_batches[accelerator.process_index:: accelerator.num_processes]
-        return evaluate(loss_module, share, to_device, weights, total)
+        return work.evaluate(to_device, total, accelerator.process_index, accelerator.num_processes)
 
     def log(line: dict, **clock: float) -> None:
         if main:
@@ -130,15 +102,14 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
     def save(metrics: dict) -> None:
         position.window = window.state(total)
         if main:
-            checkpoints.save(run, position, model, tokenizer, optimizer.optimizer, metrics)
+            checkpoints.save(run, position, work, optimizer.optimizer, metrics)
 
     position, state = Position(), run.latest_state()
     if state:
-        position = checkpoints.load(run, state, model, optimizer.optimizer)
+        position = checkpoints.load(run, state, work, optimizer.optimizer)
     if main:
         run.truncate_metrics(position.step if state else -1)
-        run.write_config(config, **_facts(config, model, corpus, train_documents, held_out,
-                                          heldout_batches, accelerator))
+        run.write_config(run.settings(), **_facts(work.model, accelerator), **work.facts())
     if training.tensorboard:
         accelerator.init_trackers("tensorboard")  # the folder's name
     clock, window = Clock(position.seconds), Window(
@@ -152,8 +123,8 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
                 log(measured, seconds=clock.seconds())
             save(measured)
         loss_module.train()
-        for position.epoch, position.batch, micro_batches in batches(
-                stages, position, config, accelerator.process_index, accelerator.num_processes,
+        for position.epoch, position.batch, micro_batches in work.batches(
+                position, accelerator.process_index, accelerator.num_processes,
                 ahead=accelerator.device.type != "cpu"):
             done = _progress(position.step, training, clock, total)
             if done >= 1.0 or _out_of_patience(position, training):
@@ -162,7 +133,7 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
             # One update. Dropout and ELECTRA's samples are keyed by the step, not by the past.
             torch.manual_seed(_step_seed(training.seed, position.step, accelerator.process_index))
             for group in optimizer.param_groups:
-                group["lr"] = learning_rate(done, training)
+                group["lr"] = learning_rate(done, training) * group.get("scale", 1.0)
             outputs, norm = update(accelerator, compiled, optimizer, micro_batches, weights,
                                    training.clip, total, _keep_bad_batch(run, position.step + 1))
             for measured, batch in zip(outputs, micro_batches):
@@ -170,7 +141,7 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
 
             step = position.step = position.step + 1
             position.batch += 1
-            if any(step == phase.end for phase in stages):
+            if work.starts_over(step):
                 position.epoch = position.batch = 0
             position.tokens += int(total(torch.tensor(
                 [float(sum(batch.tokens for batch in micro_batches))], dtype=torch.float64)))
@@ -187,14 +158,15 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
                      "learning_rate": optimizer.param_groups[0]["lr"], "epoch": position.epoch,
                      "tokens": position.tokens},
                     seconds=position.seconds, tokens_per_second=window.rate)
-                bar.set_postfix({name: f"{line[f'{name}_accuracy']:.3f}" for name in weights})
+                bar.set_postfix({name: f"{line.get(f'{name}_accuracy', line[f'{name}_loss']):.3f}"
+                                 for name in weights})
             with window.paused():
                 measured = {}
                 if step % training.evaluate_every == 0 or ended:
                     measured = measure()
                     if measured:
                         log(measured, seconds=clock.seconds())
-                        _note_best(position, measured["eval_loss"])
+                        _note_best(position, work.judged(measured))
                 ended = ended or _out_of_patience(position, training)
                 if is_checkpoint_step(step, training.checkpoint_every) or ended or stopping:
                     save(measured)
@@ -209,11 +181,11 @@ def _train(run: Run, config: RunConfig, accelerator: Accelerator, stop: dict) ->
         run.write_status(state="finished" if finished else "stopped", step=position.step,
                          total=position.step if finished else training.steps,
                          seconds=clock.seconds(), eta_seconds=0.0,
-                         message="the held-out loss no longer fell" if early else "")
+                         message=work.stalled if early else "")
         run.clear_stop()
 
 
-def update(accelerator: Accelerator, loss_module, optimizer, micro_batches: list[Batch],
+def update(accelerator: Accelerator, loss_module, optimizer, micro_batches: list,
            weights: dict[str, float], clip: float, total=lambda sums: sums,
            keep_bad=lambda batch: None) -> tuple[list[dict], torch.Tensor]:
     """One optimiser step; returns what was measured, and the gradient's norm before clipping.
@@ -243,13 +215,10 @@ def update(accelerator: Accelerator, loss_module, optimizer, micro_batches: list
     return outputs, norm
 
 
-def batch_tensors(batch: Batch, device) -> dict:
-    """A batch as the keyword arguments of a loss module, on the device."""
-    names = ("input_ids", "token_type_ids", "attention_mask", "masked_lm_positions",
-             "masked_lm_labels", "pair_label")
-    arrays = {name: getattr(batch, name) for name in names}
+def batch_tensors(batch, device) -> dict:
+    """A batch's ``inputs`` as the keyword arguments of a loss module, on the device."""
     return {name: None if array is None else torch.from_numpy(array).to(device, non_blocking=True)
-            for name, array in arrays.items()}
+            for name, array in batch.inputs.items()}
 
 
 # -- numbers that went wrong -------------------------------------------------------------------
@@ -257,7 +226,7 @@ def batch_tensors(batch: Batch, device) -> dict:
 
 def _keep_bad_batch(run: Run, step: int):
     """A function that saves the batch at which the loss failed, and says where."""
-    def keep(batch: Batch) -> tuple[int, str]:
+    def keep(batch) -> tuple[int, str]:
         name = f"failed-step-{step:08d}.safetensors"
         arrays = {key: np.ascontiguousarray(value) for key, value in vars(batch).items()
                   if value is not None}
@@ -277,9 +246,9 @@ def _diverged(kept: tuple[int, str] | None) -> str:
 # -- when it ends ------------------------------------------------------------------------------
 
 
-def _note_best(position: Position, loss: float) -> None:
-    if position.best is None or loss < position.best:
-        position.best, position.waited = loss, 0
+def _note_best(position: Position, judged: float) -> None:
+    if position.best is None or judged < position.best:
+        position.best, position.waited = judged, 0
     else:
         position.waited += 1
 
@@ -311,23 +280,6 @@ def _step_seed(seed: int, step: int, process: int) -> int:
     return int(np.random.SeedSequence([seed, step, process]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _with_vocabulary(config: RunConfig):
-    """The corpus in the vocabulary of the checkpoint that the run begins with, if any."""
-    if config.training.init_from and not config.corpus.tokenizer:
-        return replace(config.corpus, tokenizer=config.training.init_from)
-    return config.corpus
-
-
-def _begin_with(model, folder: str) -> None:
-    from pathlib import Path
-
-    try:
-        checkpoints.load_weights(model, Path(folder))
-    except Exception as error:
-        raise BertScopeError(f"training.init_from: the weights of {folder} are not those of this "
-                             f"recipe and shape ({str(error).splitlines()[0]}).") from error
-
-
 def _compiled(module):
     import shutil
 
@@ -336,9 +288,9 @@ def _compiled(module):
     return torch.compile(module)
 
 
-def _tracking(run: Run, config: RunConfig) -> dict:
+def _tracking(run: Run, wished: bool) -> dict:
     """Accelerate's own tracker, where event files are wished for."""
-    if not config.training.tensorboard:
+    if not wished:
         return {}
     from importlib.util import find_spec
 
@@ -358,28 +310,14 @@ def _precision(wish: str) -> str:
     return "no" if wish == "fp32" else wish
 
 
-def _facts(config: RunConfig, model, corpus, train_documents, held_out, heldout_batches,
-           accelerator) -> dict:
-    """What the run's record says beside its configuration."""
-    store, causal = corpus.store, config.recipe == "causal"
-    baselines = {}
-    if heldout_batches:
-        baselines = unigram_baseline(store, held_out, heldout_batches, len(corpus.tokenizer),
-                                     causal)
-        if store.oracle is not None and not causal:
-            baselines["oracle_accuracy"] = oracle_accuracy(store.oracle, heldout_batches)
+def _facts(model, accelerator: Accelerator) -> dict:
+    """What the run's record says of any model and machine."""
     packages = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
         "device": str(accelerator.device), "processes": accelerator.num_processes,
         "precision": accelerator.mixed_precision,
         "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
-        "baselines": baselines,
-        "corpus": {
-            "fingerprint": corpus.fingerprint, "path": str(corpus.path),
-            "documents": len(store.document_offsets) - 1,
-            "sentences": len(store.sentence_offsets) - 1, "tokens": len(store.ids),
-            "train_documents": len(train_documents), "held_out_documents": len(held_out)},
     }
 
 

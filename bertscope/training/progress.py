@@ -49,10 +49,11 @@ class Window:
     def add(self, measured: dict, batch) -> None:
         """``measured``: what the loss module answered for ``batch``."""
         for name, (loss, correct) in measured.items():
-            for key, value in ((f"{name}.loss", loss.detach().double()),
-                               (f"{name}.correct", correct.double()),
-                               (f"{name}.count", batch.count(name))):
-                self.sums[key] = self.sums.get(key, 0.0) + value
+            sums = {"loss": loss.detach().double(), "count": batch.count(name)}
+            if correct is not None:
+                sums["correct"] = correct.double()
+            for what, value in sums.items():
+                self.sums[f"{name}.{what}"] = self.sums.get(f"{name}.{what}", 0.0) + value
         self.tokens += batch.tokens
 
     def state(self, total) -> dict[str, float]:
@@ -89,7 +90,8 @@ def means(sums: dict[str, float], weights: dict[str, float]) -> dict[str, float]
     for name, weight in weights.items():
         count = max(sums.get(f"{name}.count", 0.0), 1.0)
         line[f"{name}_loss"] = sums.get(f"{name}.loss", 0.0) / count
-        line[f"{name}_accuracy"] = sums.get(f"{name}.correct", 0.0) / count
+        if f"{name}.correct" in sums:  # a number that is predicted is never just right
+            line[f"{name}_accuracy"] = sums[f"{name}.correct"] / count
         line["loss"] += weight * line[f"{name}_loss"]
     if "rtd" in weights:  # what calling every piece original would reach: the wrong guesses are few
         wrong = sums.get("mlm.count", 0.0) - sums.get("mlm.correct", 0.0)
