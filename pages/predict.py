@@ -54,9 +54,8 @@ def sentence(look: Look, needs: str) -> Look | None:
     from bertscope.analysis.activations import encode
 
     examples = texts.fills(look.chosen)
-    text = st.text_area("Text", examples[0].text if examples else "", key="text", height=72,
-                        bind="query-params", max_chars=texts.MAX_SENTENCE,
-                        help="Click pieces below to mask them; you can also write [MASK].")
+    text = texts.area(st, "Text", "text", examples[0].text if examples else "", 72,
+                      help="Click pieces below to mask them; you can also write [MASK].")
     frame.try_this(*((f"{e.masked}", lambda e=e: masks.use(e.text, (e.start, e.end)))
                      for e in examples[:3]))
     text = bounded(text, texts.MAX_SENTENCE)

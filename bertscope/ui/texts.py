@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.ui.selection import Choice
+from bertscope.ui.text import MAX_TEXT
 
 #: Longest text of the one-sentence pages; a BERT takes 512 pieces at most.
 MAX_SENTENCE = 3000
+#: A text that is longer than this in the address is left out of it: servers refuse long addresses.
+MOST_IN_ADDRESS = 9000
 
 
 def corpus_of(choice: Choice) -> str | None:
@@ -79,3 +84,25 @@ def _readings(source: str, run_path: str | None):
 def readings(choice: Choice) -> list[str]:
     """Two stretches of two documents, a sentence a line."""
     return _readings(corpus_of(choice) or "", str(choice.run.path) if choice.run else None)
+
+
+def area(place, label: str, key: str, default: str, height: int, **more) -> str:
+    """A field for a text that stands in the address as ``&key=``.
+
+    Streamlit's own ``bind`` does not write what a callback puts into a field that is not drawn yet,
+    and would write a text of any length. The field takes more than a page does, so that a long text
+    gets a sentence and is not cut without a word.
+    """
+    state = st.session_state
+    if key not in state:
+        state[key] = st.query_params.get(key, default)
+    text = place.text_area(label, key=key, height=height, **{"max_chars": MAX_TEXT, **more})
+    fits = len(quote(text)) <= MOST_IN_ADDRESS
+    if text != default and fits and st.query_params.get(key) != text:
+        st.query_params[key] = text
+    elif (text == default or not fits) and key in st.query_params:
+        del st.query_params[key]
+    if not fits:
+        place.caption(":material/link_off: This text is too long for the address: a link to this "
+                      "page will not bring it along.")
+    return text

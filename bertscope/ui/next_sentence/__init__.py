@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import streamlit as st
 
@@ -38,8 +37,6 @@ class Look:
 
 #: Widgets of the views whose values outlive a look at another view.
 KEPT = ("a", "b", "document", "docs", "each", "places", "draw", "kind", "around")
-#: A text that is longer than this in the address is left out of it: servers refuse long addresses.
-MOST_IN_ADDRESS = 9000
 
 
 def keep_state() -> None:
@@ -47,27 +44,6 @@ def keep_state() -> None:
     for key in KEPT:
         if key in st.session_state:
             st.session_state[key] = st.session_state[key]
-
-
-def text_area(place, label: str, key: str, default: str, height: int, **more) -> str:
-    """A field for a text that stands in the address as ``&key=``.
-
-    Streamlit's own ``bind`` does not write what a callback puts into a field that is not drawn yet,
-    and would write a text of any length.
-    """
-    state = st.session_state
-    if key not in state:
-        state[key] = st.query_params.get(key, default)
-    text = place.text_area(label, key=key, height=height, **more)
-    fits = len(quote(text)) <= MOST_IN_ADDRESS
-    if text != default and fits and st.query_params.get(key) != text:
-        st.query_params[key] = text
-    elif (text == default or not fits) and key in st.query_params:
-        del st.query_params[key]
-    if not fits:
-        place.caption(":material/link_off: This text is too long for the address: a link to this "
-                      "page will not bring it along.")
-    return text
 
 
 def open_both(chosen: Choice, other: Choice | None) -> Look:

@@ -7,7 +7,7 @@ import random
 import streamlit as st
 
 from bertscope.ui import frame, loaders, looking, over_time, texts, waiting
-from bertscope.ui.next_sentence import Look, figures, text_area
+from bertscope.ui.next_sentence import Look, figures
 from bertscope.ui.text import bounded, markdown, shorten
 
 #: Characters of a document; some 15,000 English words.
@@ -37,8 +37,9 @@ def show(look: Look) -> None:
     from bertscope.analysis.boundaries import MOST_SENTENCES, sentences_of
 
     readings = texts.readings(look.chosen)
-    text = text_area(st, "A document", "document", "\n".join(readings), 190,
-                     help=f"Up to {MOST_CHARACTERS:,} characters. Each line is at least one "
+    text = texts.area(st, "A document", "document", "\n".join(readings), 190,
+                      max_chars=MOST_CHARACTERS + 1,
+                      help=f"Up to {MOST_CHARACTERS:,} characters. Each line is at least one "
                           "sentence; longer lines are split.")
     frame.try_this(*experiments(readings))
     text = bounded(text, MOST_CHARACTERS, "The document")

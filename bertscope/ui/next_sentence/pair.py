@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.ui import charts, frame, loaders, looking, over_time, texts, theme
-from bertscope.ui.next_sentence import Look, figures, text_area, verdict
+from bertscope.ui.next_sentence import Look, figures, verdict
 from bertscope.ui.text import bounded, markdown, shorten
 
 EXPLANATION = r"""
@@ -38,8 +38,8 @@ def show(look: Look) -> None:
     examples = texts.pairs(look.chosen)
     first = examples[0] if examples else None
     left, right = st.columns(2)
-    a = text_area(left, "A", "a", first.a if first else "", 90)
-    b = text_area(right, "B", "b", first.b if first else "", 90)
+    a = texts.area(left, "A", "a", first.a if first else "", 90)
+    b = texts.area(right, "B", "b", first.b if first else "", 90)
     frame.try_this(*experiments(examples), note="")
     a, b = (bounded(text, texts.MAX_SENTENCE, f"The text {name}")
             for text, name in ((a, "A"), (b, "B")))
