@@ -90,8 +90,8 @@ def offers(gold: Gold, seed: int = 0, enough: int = ENOUGH) -> list[TaskInfo]:
     """All tasks that the data can serve, words first, then pairs and sentences.
 
     Columns and features are those with two labels or more on ``enough`` words each, counted exactly.
-    The others have two labels, items in every part, and in training twice ``enough``; they are tried on the first ``LOOK_THROUGH`` sentences of
-    each part, and how many items and labels they have is said of these.
+    The others have two labels, items in every part, and in training twice ``enough``; they are tried
+    on the first ``LOOK_THROUGH`` sentences of each part, and are said to have what is found there.
     """
     found = word.offers(gold.sentences, enough)
     part = replace(gold, train=gold.train[:LOOK_THROUGH], valid=gold.valid[:LOOK_THROUGH],
