@@ -13,7 +13,7 @@ import torch
 import transformers
 from bertscope.analysis.activations import load
 from bertscope.analysis.attention import (AttentionMaps, attention_maps, by_words, difference,
-                                          head_summary, merge_pieces, part, places, summed)
+                                          head_summary, merge_pieces, part, places, share_of)
 from bertscope.analysis.attention_pictures import quantise, shares, side, thumbnails
 from bertscope.analysis.bertviz_views import bertviz_page, neuron_page
 from bertscope.analysis.neurons import queries_and_keys
@@ -148,19 +148,15 @@ def test_places_by_direction_without_specials_and_in_a_window():
         places(maps, "up")
 
 
-def test_a_part_sums_and_a_difference():
+def test_a_part_a_share_and_a_difference():
     maps, other = random_maps(), random_maps()
     other.weights = np.roll(other.weights, 1, axis=1)
     rows, columns = [4, 6], [0, 1, 2]
     by_hand = [[maps.weights[2, 1, i, j] for j in columns] for i in rows]
     np.testing.assert_array_equal(part(maps, (2, 1), rows, columns), by_hand)
-    looks = [sum(float(maps.weights[2, 1, i, j]) for i in rows) for j in range(8)]
-    np.testing.assert_allclose(summed(maps, (2, 1), rows), looks)
-    assert summed(maps, (2, 1), rows).sum() == pytest.approx(2, abs=1e-6)
-    looked_at = [sum(float(maps.weights[2, 1, i, j]) for j in columns) for i in range(8)]
-    np.testing.assert_allclose(summed(maps, (2, 1), columns, looked_at=True), looked_at)
     np.testing.assert_allclose(difference(maps, other).weights, maps.weights - other.weights)
     assert not difference(maps, maps).weights.any()
+    assert share_of([[1, -3], [2, 2]], [1]) == pytest.approx(5 / 8) and share_of([[0.0]], [0]) == 0
     with pytest.raises(BertScopeError, match="other pieces or other heads"):
         difference(maps, random_maps(layers=2))
 

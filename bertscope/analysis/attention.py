@@ -183,16 +183,6 @@ def difference(maps: AttentionMaps, other: AttentionMaps) -> AttentionMaps:
     return replace(maps, weights=maps.weights - other.weights)
 
 
-def summed(maps: AttentionMaps, head: tuple[int, int], chosen: Sequence[int], looked_at: bool = False,
-           ) -> np.ndarray:
-    """What several pieces look at, added up, or (``looked_at``) how much each piece looks at them.
-
-    Returns: float64 [T]; for n pieces that look, the sum is n.
-    """
-    weights = maps.weights[head[0], head[1]].astype(np.float64)
-    return weights[:, list(chosen)].sum(1) if looked_at else weights[list(chosen)].sum(0)
-
-
 def share_of(values: np.ndarray, columns: Sequence[int]) -> float:
     """Which part of what is in a map (its size, without signs) goes to some pieces: 0 to 1.
 

@@ -46,9 +46,11 @@ def show(look: Look) -> None:
     if found is None:
         return
     texts, _ = found
-    head = values.which(look.model.num_layers, look.model.num_heads)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        slot = st.container(width=220)
+        head = values.which(look.model.num_layers, look.model.num_heads)
     if look.chosen.run is not None:
-        curves(look, texts, head)
+        curves(look, texts, head, slot)
     if look.other is not None:
         changes.show(look, texts, head)
     elif look.chosen.run is not None:
@@ -78,7 +80,7 @@ def marks(look: Look) -> list[tuple[int, str]]:
 # -- a number of each head, over the steps --------------------------------------------------------------
 
 
-def curves(look: Look, texts: list, head: tuple[int, int]) -> None:
+def curves(look: Look, texts: list, head: tuple[int, int], slot) -> None:
     from bertscope.analysis.attention_sample import texts_digest
     from bertscope.analysis.head_development import largest_jumps, statistics_over_time
     from bertscope.analysis.head_statistics import STATISTICS
@@ -98,8 +100,8 @@ def curves(look: Look, texts: list, head: tuple[int, int]) -> None:
     names = [name for name in STATISTICS if table[name].notna().any()]
     if st.session_state.get("statistic") not in (None, *names):
         del st.session_state["statistic"]
-    name = st.selectbox("Statistic", names, names.index("previous"), key="statistic", bind="query-params",
-                        width=220, format_func=in_plain)
+    name = slot.selectbox("Statistic", names, names.index("previous"), key="statistic", bind="query-params",
+                          format_func=in_plain)
     left, right = frame.beside(2, "growth")
     with left:
         st.altair_chart(head_figures.over_steps(
@@ -153,9 +155,9 @@ def birth(look: Look, head: tuple[int, int], jump) -> None:
     before, after = int(jump["before"]), int(jump["after"])
     statistic = str(jump["statistic"])
     st.markdown(f"##### Head {head[0]}-{head[1]} changed most from step {before:,} to step {after:,}")
-    change = form(statistic)(jump["change"])
-    st.markdown(f"“{in_plain(statistic)}” went {'up' if jump['change'] > 0 else 'down'} by "
-                f"{change.removeprefix('-')}{'' if is_share(statistic) else ' ' + unit(statistic)}.")
+    change = f"{100 * abs(jump['change']):.0f} percentage points" if is_share(statistic) else \
+        f"{abs(jump['change']):.1f} {'bits' if statistic == 'entropy' else 'pieces'}"
+    st.markdown(f"“{in_plain(statistic)}” went {'up' if jump['change'] > 0 else 'down'} by {change}.")
     saved = {c.step: c for c in look.chosen.run.checkpoints()}
     for column, step in zip(frame.beside(2, "birth"), (before, after)):
         with column:
@@ -163,10 +165,6 @@ def birth(look: Look, head: tuple[int, int], jump) -> None:
             st.button(f"Step {step:,}", icon=":material/arrow_forward:", key=f"go_{step}", type="tertiary",
                       on_click=go, args=(step, f"{head[0]}-{head[1]}"), help="Go to this checkpoint.")
             one_map(look, choice, head, step)
-
-
-def unit(statistic: str) -> str:
-    return "bits" if statistic == "entropy" else "pieces"
 
 
 def one_map(look: Look, choice: Choice, head: tuple[int, int], step: int) -> None:
