@@ -91,8 +91,9 @@ def offered_words(source: str, count: int = 6) -> list[str]:
         if not document.gold:
             plain.update(w.casefold() for s in document.sentences for w in s.split()
                          if len(w) > LETTERS and w.isalpha())
-    several = {word: sorted(tags.values())[-2] for word, tags in tagged.items()
-               if len(tags) > 1 and sum(tags.values()) >= OFTEN and len(word) > 2}
+    several = {word: sorted(open_class)[-2] for word, tags in tagged.items()
+               if len(open_class := [tags[t] for t in ("NOUN", "VERB", "ADJ") if tags[t]]) > 1
+               and sum(open_class) >= OFTEN}
     if several:
         return sorted(several, key=lambda w: (-several[w], w))[:count]
     return [word for word, _ in plain.most_common(count)]

@@ -130,23 +130,34 @@ def config(name: str, space: bool = False) -> dict:
 
 
 def lines(series, title: str, x: str, tick: str = ".2f", low: float | None = None,
-          high: float | None = None, height: int = 300):
-    """Curves over layers or steps: ``series`` is [(name, xs, ys, colour, dash)]."""
+          high: float | None = None, height: int = 300, steps: bool = False):
+    """Curves over layers: ``series`` is [(name, xs, ys, colour, dash)]. With ``steps`` the xs are
+    training steps, drawn at the logarithm of step + 1: learning happens early."""
+    import numpy as np
     import plotly.graph_objects as go
+
+    from bertscope.ui import charts
 
     figure = go.Figure()
     for name, xs, ys, colour, dash in series:
-        figure.add_scatter(x=list(xs), y=list(ys), name=plotly(name), mode="lines+markers",
-                           line={"color": colour, "dash": dash, "width": 2.4}, marker={"size": 7},
-                           hovertemplate=f"{plotly(x)} %{{x}}: %{{y:{tick}}}<extra>{plotly(name)}"
-                                         "</extra>")
-    figure.update_xaxes(title=x, showgrid=False, zeroline=False, tickformat=",d",
-                        **({"dtick": 1} if x.startswith("layer") and max(map(
-                            lambda s: len(s[1]), series)) <= 25 else {}))
+        xs = np.asarray(list(xs))
+        figure.add_scatter(x=np.log10(xs + 1.0) if steps else xs, y=list(ys), name=plotly(name),
+                           customdata=xs, mode="lines+markers", marker={"size": 7},
+                           line={"color": colour, "dash": dash, "width": 2.4},
+                           hovertemplate=f"{plotly(x)} %{{customdata:,}}: %{{y:{tick}}}"
+                                         f"<extra>{plotly(name)}</extra>")
+    every = [value for _, xs, *_ in series for value in xs]
+    places = charts.ticks(every) if steps else list(range(int(max(every)) + 1))
+    if steps or len(places) <= 25:
+        figure.update_xaxes(tickvals=[float(np.log10(p + 1)) for p in places] if steps else places,
+                            ticktext=[f"{p:,}" for p in places])
+    figure.update_xaxes(title=x, showgrid=False, zeroline=False)
     figure.update_yaxes(tickformat=tick, range=None if low is None else [low, high])
-    return theme.dress(figure, height, title_text=plotly(title), dragmode=False,
-                       legend={"orientation": "h", "y": -0.25, "yanchor": "top", "x": 0},
-                       margin={"l": 10, "r": 10, "t": 34, "b": 10})
+    named = 19 * len(series) if len(series) > 1 else 0  # the legend stands between title and curves
+    return theme.dress(figure, height + named, title_text=plotly(title), dragmode=False,
+                       title_y=0.995, title_yanchor="top",
+                       legend={"orientation": "v", "y": 1, "yanchor": "bottom", "x": 0},
+                       margin={"l": 10, "r": 10, "t": 34 + named, "b": 10})
 
 
 def heat(z, xs, ys, title: str, x: str, y: str, low: float, high: float, tick: str = ".2f",

@@ -47,14 +47,15 @@ def _keep(number: int | None) -> None:
         st.query_params[PARAMETER] = str(number)
 
 
-def show(found, gathered: list[int], numbers, side: dict, coordinates, label: str | None) -> None:
+def show(found, gathered: list[int], numbers, side: dict, coordinates, label: str | None,
+         noun: str) -> None:
     """A group of texts: its labels beside those of all, a list, a file."""
     where = {int(n): place for place, n in enumerate(numbers)}
     gathered = [n for n in gathered if n in where]
     if not gathered:
         return
     table = found.table.iloc[gathered]
-    st.markdown(f"**{len(gathered):,} texts gathered** of {len(numbers):,}")
+    st.markdown(f"**{len(gathered):,} {noun} gathered** of {len(numbers):,}")
     if label and found.table[label].nunique() <= 50:
         st.caption(composition(found.table.iloc[list(numbers)][label], table[label], label))
     st.dataframe(table.head(MOST_LISTED), hide_index=True, width="stretch", height=260,

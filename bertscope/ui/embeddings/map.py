@@ -60,19 +60,27 @@ def show(look: Look) -> None:
     sources.warn_of_cls(look, at)
     looking.what(look.chosen, look.model)
     rows = found.rows
+    sides = mapped(look, rows, at, layer, method, dimensions)
+    if sides:
+        keep = common(sides)
+        sources.said_of(look, rows, int((~keep).sum()))
+        draw(found, sides, keep, label, search)
+
+
+def mapped(look: Look, rows, at, layer: int, method: str, dimensions: int) -> list[dict]:
+    """Vectors and map of each checkpoint; nothing where the first has none, or while cancelled."""
     sides = [side for choice, meaning in look.sides
              if (side := obtain(choice, meaning, rows, at, layer)) is not None]
     if not sides or sides[0]["meaning"] != "main":
-        return
+        return []
     keep = common(sides)
-    sources.said_of(look, rows, int((~keep).sum()))
     for number, side in enumerate(sides):
         side["map"] = results.projection(
             side["choice"], rows, at, side["layer"], method, dimensions, side["states"], keep,
             " of the second checkpoint" if number else "")
         if side["map"] is None:
-            return
-    draw(found, sides, keep, label, search, layer)
+            return []
+    return sides
 
 
 def controls(look: Look):
@@ -119,15 +127,17 @@ def common(sides: list[dict]):
                                   for side in sides])
 
 
-def draw(found, sides: list[dict], keep, label, search: str, layer: int) -> None:
-    """The maps beside each other, what was gathered, and the nearest of the chosen text."""
+def draw(found, sides: list[dict], keep, label, search: str, boxes: list[str] | None = None,
+         noun: str = "texts") -> None:
+    """The maps beside each other, what was gathered, and the nearest of the chosen text. ``boxes``
+    are what the mouse shows at each point, the texts' beginnings by default."""
     import numpy as np
 
     from bertscope.analysis.alignment import turned
 
     numbers = np.flatnonzero(keep)
     rows = found.rows
-    boxes = loaders.keep(("boxes", rows), lambda: figures.boxes(rows))
+    boxes = boxes or loaders.keep(("boxes", rows), lambda: figures.boxes(rows))
     hits = matching(rows, numbers, search)
     maps = [side["map"].coordinates - side["map"].coordinates.mean(0) for side in sides]
     if len(maps) > 1:
@@ -139,13 +149,13 @@ def draw(found, sides: list[dict], keep, label, search: str, layer: int) -> None
     for side, own, column in zip(sides, maps, columns):
         with column:
             chosen = one(found, side, own, numbers, label, boxes, hits, reach, point, search,
-                         len(sides) > 1)
+                         len(sides) > 1, noun)
             if chosen and len(chosen) > 1:
                 gathered = chosen
     if gathered is None and search:
         gathered = [int(numbers[i]) for i in hits]
     if gathered:
-        group.show(found, gathered, numbers, sides[0], maps[0], label)
+        group.show(found, gathered, numbers, sides[0], maps[0], label, noun)
     point = group.point(len(rows))
     if point is not None and keep[point]:
         nearest = frame.beside(2, "nearest") if len(sides) > 1 else [st.container()]
@@ -162,7 +172,7 @@ def matching(rows, numbers, search: str) -> list[int]:
 
 
 def one(found, side: dict, own, numbers, label, boxes, hits, reach, point, search, beside: bool,
-        ) -> list[int] | None:
+        noun: str) -> list[int] | None:
     """One checkpoint's map; returns the texts that were gathered or clicked on it."""
     import numpy as np
 
@@ -184,7 +194,7 @@ def one(found, side: dict, own, numbers, label, boxes, hits, reach, point, searc
     held = f"holds {sum(projected.explained):.0%} of the variance · " if projected.explained else ""
     hint = "drag to turn it" if space else "click a point, or draw around several"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{len(numbers):,} texts, layer {side['layer']} · {held}trustworthiness "
+        st.caption(f"{len(numbers):,} {noun}, layer {side['layer']} · {held}trustworthiness "
                    f"{projected.trustworthiness:.2f} · {hint}")
         columns = {f"map {letter}": np.round(own[:, i], 5)
                    for i, letter in enumerate("xyz"[:own.shape[1]])}

@@ -115,8 +115,7 @@ def losses(laid: list[dict], x: str):
             series.append((f"{name}share of the variance on the map", side["steps"], path.kept,
                            colour, "solid"))
         series.append((f"{name}trustworthiness", side["steps"], path.trust, colour, "dot"))
-    figure = figures.lines(series, "What the maps hold of each step", x, ".0%", -0.03, 1.05, 250)
-    figure.update_layout(legend={"y": 1.0, "yanchor": "bottom"}, title_text=None, margin_t=40)
+    figure = figures.lines(series, "What the maps hold of each step", x, ".0%", -0.03, 1.05, 240)
     if x != "layer":  # learning happens early: by rank, as checkpoints are saved
         figure.update_xaxes(type="category", title="training step")
     return figure

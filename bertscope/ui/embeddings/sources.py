@@ -36,25 +36,35 @@ def row():
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def choose(look: Look, line) -> Texts | None:
-    """The texts and their labels, or None while there is nothing to draw; the widgets go into
+def where(look: Look, line) -> tuple[str | None, int]:
+    """(the corpus's name, texts at most) or (None, 0) for texts of one's own; the widgets go into
     ``line``."""
     corpus = texts.corpus_of(look.chosen)
     places = [CORPUS, OWN] if corpus else [OWN]
     with line:
-        where = st.segmented_control("Texts", places, default=places[0], key="texts_from",
-                                     required=True, bind="query-params") or places[0]
-        if where == CORPUS:
-            limit = st.number_input("at most", 20, uploads.MAX_TEXTS, 300, 100, key="texts_limit",
-                                    width=130, bind="query-params")
-    if where == CORPUS:
-        try:
-            return Texts(*loaders.labelled_texts(corpus, int(limit)), corpus)
-        except BertScopeError as error:
-            st.warning(f"The run's corpus cannot be read: {markdown(error)}",
-                       icon=":material/folder_off:")
-            return None
-    return own()
+        chosen = st.segmented_control("Texts", places, default=places[0], key="texts_from",
+                                      required=True, bind="query-params") or places[0]
+        if chosen != CORPUS:
+            return None, 0
+        limit = st.number_input("at most", 20, uploads.MAX_TEXTS, 300, 100, key="texts_limit",
+                                width=130, bind="query-params")
+    return corpus, int(limit)
+
+
+def choose(look: Look, line) -> Texts | None:
+    """The texts and their labels, or None while there is nothing to draw."""
+    corpus, limit = where(look, line)
+    if corpus is None:
+        return own()
+    try:
+        return Texts(*loaders.labelled_texts(corpus, limit), corpus)
+    except BertScopeError as error:
+        unreadable(error)
+        return None
+
+
+def unreadable(error: BertScopeError) -> None:
+    st.warning(f"The run's corpus cannot be read: {markdown(error)}", icon=":material/folder_off:")
 
 
 def own() -> Texts | None:
