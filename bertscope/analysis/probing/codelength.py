@@ -20,6 +20,9 @@ from bertscope.analysis.probing.softmax import Softmax, log_probabilities
 #: Shares of the items after which a new probe is trained; the last block ends with all of them.
 FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 
+#: Known items up to which all strengths are fitted together; of more, some would wait for others.
+TOGETHER = 1000
+
 #: From the items that are known and the place where the next block ends to the bits of that block
 #: under each of S settings, float64 [S].
 Coder = Callable[[int, int], np.ndarray]
@@ -100,19 +103,19 @@ class LinearCoder:
         self._x = torch.from_numpy(features).to(device)
         self._y = torch.from_numpy(np.asarray(labels, np.int64)).to(device)
         self._classes, self._check = classes, check
-        self.strengths = sorted(strengths)
-        self._at: list[torch.Tensor | None] = [None] * len(self.strengths)
+        self.strengths = torch.tensor(sorted(strengths), device=device)
+        self._at = self._x.new_zeros(len(strengths), classes, features.shape[1] + 1)
 
     def __call__(self, known: int, end: int) -> np.ndarray:
         """Bits of the labels ``known`` to ``end`` under each strength."""
         every = torch.arange(self._classes, device=self._y.device)
         x = torch.cat([self._x[:known], self._x.new_zeros(self._classes, self._x.shape[1])])[None]
         problem = Softmax(x, torch.cat([self._y[:known], every]), self._classes)
-        block, right = self._x[None, known:end], self._y[known:end]
-        found = []
-        for number, strength in enumerate(self.strengths):
-            start = self._at[number] if self._at[number] is not None else problem.zeros()
-            self._at[number] = problem.fit(start, strength, self._check).at
-            chosen = log_probabilities(block, self._at[number])[0].gather(0, right[None])
-            found.append(-float(chosen.sum(dtype=torch.float64)) / np.log(2))
-        return np.array(found)
+        size = len(self.strengths) if known <= TOGETHER else 1
+        for start in range(0, len(self.strengths), size):
+            some = slice(start, start + size)
+            self._at[some] = problem.fit(self._at[some], self.strengths[some], self._check).at
+        scores = log_probabilities(self._x[known:end].expand(len(self._at), -1, -1), self._at)
+        right = self._y[known:end].expand(len(self._at), 1, -1)
+        nats = -scores.gather(1, right).sum((1, 2), dtype=torch.float64)
+        return (nats / np.log(2)).cpu().numpy()

@@ -48,8 +48,7 @@ def minimise(objective: Objective, start: torch.Tensor, tolerance: float, iterat
     apply = precondition or (lambda gradient: gradient)
     point = start
     value, gradient = objective(point)
-    steps: list[torch.Tensor] = []
-    changes: list[torch.Tensor] = []
+    pairs: list[_Pair] = []
     taken = torch.zeros(len(start), dtype=torch.int64, device=start.device)
     stuck = torch.zeros(len(start), dtype=torch.bool, device=start.device)
     for _ in range(iterations):
@@ -58,37 +57,51 @@ def minimise(objective: Objective, start: torch.Tensor, tolerance: float, iterat
             break
         if check:
             check()
-        direction = -_two_loops(gradient, steps, changes, apply)
+        direction = -_two_loops(gradient, pairs, apply)
         direction = torch.where(_wide(running, direction), direction, 0.0)
-        first = 1.0 if steps or precondition else (1 / _norm(gradient)).clamp(max=1.0)
+        first = 1.0 if pairs or precondition else (1 / _norm(gradient)).clamp(max=1.0)
         moved, new_value, new_gradient, failed = _search(
             objective, point, value, gradient, direction, first)
         stuck |= failed & running
         taken += running & ~failed
-        steps.append(moved - point)
-        changes.append(new_gradient - gradient)
-        del steps[:-MEMORY], changes[:-MEMORY]
+        pairs.append(_Pair.of(moved - point, new_gradient - gradient))
+        del pairs[:-MEMORY]
         point, value, gradient = moved, new_value, new_gradient
     return Minimum(point, taken, _largest(gradient) <= tolerance)
 
 
-def _two_loops(gradient, steps, changes, apply: Precondition) -> torch.Tensor:
-    """The approximate inverse Hessian times the gradient. A pair without curvature (a problem that
-    rests) counts for nothing."""
-    products = [_dot(s, y) for s, y in zip(steps, changes, strict=True)]
-    weights = [torch.where(p > 0, 1 / p.clamp(min=1e-30), 0.0) for p in products]
+@dataclass(frozen=True)
+class _Pair:
+    """A step and the change of the gradient that it made. Without curvature (a problem that rests)
+    it counts for nothing: its weight is 0."""
+
+    step: torch.Tensor
+    change: torch.Tensor
+    product: torch.Tensor    # [P]
+    weight: torch.Tensor     # [P, 1, ...], 1 / product
+
+    @classmethod
+    def of(cls, step: torch.Tensor, change: torch.Tensor) -> _Pair:
+        product = _dot(step, change)
+        weight = torch.where(product > 0, 1 / product.clamp(min=1e-30), 0.0)
+        return cls(step, change, product, _wide(weight, step))
+
+
+def _two_loops(gradient: torch.Tensor, pairs: list[_Pair], apply: Precondition) -> torch.Tensor:
+    """The approximate inverse Hessian times the gradient."""
     q, factors = gradient.clone(), []
-    for s, y, weight in zip(reversed(steps), reversed(changes), reversed(weights), strict=True):
-        factors.append(weight * _dot(s, q))
-        q -= _wide(factors[-1], y) * y
+    for pair in reversed(pairs):
+        factors.append(pair.weight * _wide(_dot(pair.step, q), q))
+        q -= factors[-1] * pair.change
     q = apply(q)
-    if steps:
-        curved = _dot(changes[-1], apply(changes[-1]))
-        scale = torch.where((products[-1] > 0) & (curved > 0),
-                            products[-1] / curved.clamp(min=1e-30), 1.0)
-        q = _wide(scale, q) * q
-    for s, y, weight, factor in zip(steps, changes, weights, reversed(factors), strict=True):
-        q += _wide(factor - weight * _dot(y, q), s) * s
+    if pairs:
+        last = pairs[-1]
+        curved = _dot(last.change, apply(last.change))
+        scale = torch.where((last.product > 0) & (curved > 0),
+                            last.product / curved.clamp(min=1e-30), 1.0)
+        q *= _wide(scale, q)
+    for pair, factor in zip(pairs, reversed(factors), strict=True):
+        q += (factor - pair.weight * _wide(_dot(pair.change, q), q)) * pair.step
     return q
 
 

@@ -54,3 +54,15 @@ def interval(accuracies: np.ndarray, confidence: float = 0.95) -> tuple[np.ndarr
     """Percentile interval of the last axis: ``(low, high)``."""
     tail = (1 - confidence) / 2
     return np.quantile(accuracies, tail, axis=-1), np.quantile(accuracies, 1 - tail, axis=-1)
+
+
+def scores(gold: np.ndarray, predicted: np.ndarray, seen: np.ndarray) -> dict[str, float]:
+    """Accuracy, macro-F1, and accuracy on items of word types that training lacks.
+
+    Args:
+        gold, predicted: int ``[items]``.
+        seen: bool ``[items]``, whether the item's type is among the training items.
+    """
+    new = accuracy(gold[~seen], predicted[~seen]) if (~seen).any() else float("nan")
+    return {"accuracy": accuracy(gold, predicted), "macro_f1": macro_f1(gold, predicted),
+            "accuracy_new_types": new, "new_types": int((~seen).sum())}

@@ -85,7 +85,7 @@ def _pooled(layers: Sequence[torch.Tensor], inputs: list[Encoded],
         for row, part in enumerate(parts, count):
             rows += [row] * len(part)
             pieces += [number * width + piece for piece in part]
-            weights += [1 / len(part)] * len(part)
+            weights += [1 / len(part) for _ in part]
         maxima.append(count + SENTENCE_POOLING.index("max"))
         count += len(parts)
     device = layers[0].device

@@ -1,8 +1,7 @@
-"""Which items are used: whole sentences up to a size, words hidden, word types kept apart."""
+"""Which items are used: whole sentences up to a size, and words hidden."""
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter
 from dataclasses import replace
@@ -17,24 +16,24 @@ from bertscope.errors import BertScopeError
 MASK = "[MASK]"
 #: Share of the words that are hidden at once, as in pretraining (Devlin et al. 2019, section 3.1).
 MASK_SHARE = 0.15
-#: Of the word types, the share that each part gets where types are kept apart.
-TYPE_SHARES = {"train": 0.6, "validation": 0.1, "test": 0.3}
 
 
-def sample(items: Items, most: dict[str, int], seed: int, train_seed: int) -> Items:
-    """Whole sentences of each part, until their items would exceed ``most``.
+def sample(items: Items, most: dict[str, int], seed: int) -> np.ndarray:
+    """Whole sentences of each part at random, until their items would exceed ``most``.
 
-    Validation and test sentences follow ``seed``, training sentences ``train_seed``: probes of
-    several training seeds are tested on the same items. A larger size continues the same order.
+    Only the training sentences follow the seed: the probes of all seeds are tested on the same items.
+    A larger size continues the same order.
+
+    Returns: int64, ascending places of the chosen items.
     """
     chosen = []
     for part in PARTS:
         places = items.where[part]
         sentences, counts = np.unique(items.sentence[places], return_counts=True)
         taken = sample_sentences(counts.tolist(), most[part],
-                                 train_seed if part == "train" else seed)
+                                 seed if part == "train" else 0)
         chosen.append(places[np.isin(items.sentence[places], sentences[taken])])
-    return items.select(np.sort(np.concatenate(chosen)))
+    return np.sort(np.concatenate(chosen))
 
 
 def hide(items: Items, seed: int) -> Items:
@@ -63,34 +62,6 @@ def hide(items: Items, seed: int) -> Items:
         sentences[sentence] = words
         kept += chosen
     return replace(items.select(sorted(kept)), sentences=sentences)
-
-
-def apart(items: Items, seed: int) -> Items:
-    """Items whose word type belongs to the part they are in: no type is in two parts.
-
-    Each lower-cased type is given to one part by lot (``TYPE_SHARES``), so that training keeps about
-    six words of ten, and a probe cannot answer by having seen the word.
-
-    Raises:
-        BertScopeError: nothing stands for the items' types, or a part is left empty.
-    """
-    if not any(items.types):
-        raise BertScopeError(f"The task {items.task} has no word types to keep apart.")
-    kept = items.select(lambda place: items.parts[place] == _side(items.types[place], seed))
-    empty = [part for part in PARTS if not len(kept.where[part])]
-    if empty:
-        raise BertScopeError(f"With word types kept apart no item is left in the {empty[0]} part.")
-    return kept
-
-
-def _side(word: str, seed: int) -> str:
-    lot = int.from_bytes(hashlib.sha256(f"{seed}|{word.lower()}".encode("utf-8", "replace")
-                                        ).digest()[:7]) / 2 ** 56
-    for part, share in TYPE_SHARES.items():
-        lot -= share
-        if lot < 0:
-            return part
-    return "test"
 
 
 def require_labels(items: Items) -> None:

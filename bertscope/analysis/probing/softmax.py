@@ -20,7 +20,7 @@ CONFIDENT = 0.1
 
 
 class Softmax:
-    """P regressions of the same labels on P sets of standardised features.
+    """P regressions of the same labels on P sets of standardised features, or on one set.
 
     Minimises sum of cross-entropies * C + |W|^2 / 2, the intercept without penalty, as scikit-learn
     does; divided by C n, so that gradients are means. Of two classes scikit-learn keeps one row of
@@ -30,7 +30,7 @@ class Softmax:
     third of the evaluations.
 
     Args:
-        features: float32 [P, n, H], mean 0 and variance 1.
+        features: float32 [P or 1, n, H], mean 0 and variance 1.
         labels: int64 [n], 0 to K-1.
         classes: K.
     """
@@ -50,9 +50,9 @@ class Softmax:
 
     def fit(self, start: torch.Tensor, strength: float | torch.Tensor,
             check: Callable[[], None] | None = None) -> Minimum:
-        """From ``start`` [P, K, H+1] to the minimum for one C, or a C for each problem [P]."""
+        """From ``start`` [P, K, H+1] to the minimum for one C, or for one of each problem [P]."""
         strength = torch.as_tensor(strength, dtype=torch.float32, device=self.x.device)
-        penalty = ((2 if self.classes == 2 else 1) / (strength * len(self.y))).expand(len(self.x))
+        penalty = ((2 if self.classes == 2 else 1) / (strength * len(self.y))).expand(len(start))
         wide = penalty[:, None, None]
         curvature = self._curvature[:, None]
         scale = 1 / (self._values.clamp(min=0)[:, None] * curvature + wide)
@@ -73,7 +73,8 @@ class Softmax:
         total = weights.new_zeros(len(weights), dtype=torch.float64)
         gradient = torch.zeros_like(weights)
         for start in range(0, len(self.y), ROWS):
-            x, y = self.x[:, start:start + ROWS], self.y[start:start + ROWS]
+            x = self.x[:, start:start + ROWS].expand(len(weights), -1, -1)
+            y = self.y[start:start + ROWS]
             scores = log_probabilities(x, weights)
             chosen = y.expand(len(x), 1, -1)
             total -= scores.gather(1, chosen).sum((1, 2), dtype=torch.float64)
