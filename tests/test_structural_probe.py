@@ -8,8 +8,10 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from bertscope.analysis.probing import structural, tree_probe, trees
+from bertscope.analysis.probing import shards, structural, tree_probe, trees
+from bertscope.analysis.probing.features import Store, digest
 from bertscope.analysis.probing.gold import Gold
+from bertscope.analysis.probing.reading import OWN
 from bertscope.analysis.probing.structural import StructuralConfig, structural_probe
 from bertscope.analysis.probing.tree_scores import (
     Scored, chain, depth_spearman, distance_spearman, recovered, root_found, scores, spearman_rows)
@@ -44,14 +46,15 @@ def planted(sentence: Sentence) -> np.ndarray:
     return made
 
 
-class Planted:
+class Planted(Store):
     """A store with three layers: the tree turned around and mixed with noise, noise, and the tree
     with some words missing."""
 
-    def __init__(self, sentences):
+    def __init__(self, folder, sentences):
+        model = SimpleNamespace(path="planted", fingerprint="planted", num_layers=2, hidden_size=SIZE)
+        super().__init__(folder / "features", model)
         rng = np.random.default_rng(0)
         turn = np.linalg.qr(rng.normal(size=(SIZE, SIZE)))[0]
-        self.shape = SimpleNamespace(layers=3, size=SIZE, fingerprint="planted")
         self.vectors, self.filled = {}, []
         for sentence in sentences:
             words = tuple(word.form for word in sentence.words)
@@ -59,14 +62,23 @@ class Planted:
             whole = 30 * np.concatenate([planted(sentence), noise], 1) @ turn
             holes = whole.copy()
             holes[1] = np.nan
-            self.vectors[words] = [whole, rng.normal(size=whole.shape), holes]
+            self.vectors[words] = np.stack([whole, rng.normal(size=whole.shape), holes])
 
     def fill(self, texts, progress=None):
         self.filled += [tuple(text) for text in texts]
+        own = np.full((3, OWN, SIZE), np.nan)
+        for start in range(0, len(texts), 100):  # several shards
+            some = [tuple(text) for text in texts[start:start + 100]]
+            states = [np.concatenate([own, self.vectors[text]], 1) for text in some]
+            at = np.cumsum([0, *(OWN + len(text) for text in some)]).tolist()
+            index = [(digest(text), begin, len(text), False) for text, begin in zip(some, at)]
+            shards.write(self.folder, self.key, np.concatenate(states, 1), index)
+        self._places = shards.places(self.folder, self.key)
 
-    def rows(self, text, layer):
-        own = np.full((3, SIZE), np.nan)  # what the store keeps of the sentence itself
-        return np.concatenate([own, self.vectors[tuple(text)][layer]]).astype(np.float16)
+    def of(self, sentence, layer):
+        place = self.place([word.form for word in sentence.words])
+        rows = np.arange(place.start + OWN, place.start + OWN + place.words)
+        return shards.read(place.shard, layer, rows).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +89,13 @@ def gold():
 
 
 @pytest.fixture(scope="module")
-def found(gold):
-    return structural_probe(Planted(gold.sentences), gold, StructuralConfig(rank=SIZE))
+def store(gold, tmp_path_factory):
+    return Planted(tmp_path_factory.mktemp("planted"), gold.sentences)
+
+
+@pytest.fixture(scope="module")
+def found(gold, store):
+    return structural_probe(store, gold, StructuralConfig(rank=SIZE))
 
 
 # -- the whole probe --------------------------------------------------------------------------------
@@ -113,10 +130,9 @@ def test_the_edges_are_those_of_the_spanning_trees(found):
     assert layer["gold"].mean() == pytest.approx(found.layers["uuas"][0], abs=1e-12)
 
 
-def test_the_maps_are_the_probe(found, gold):
-    store = Planted(gold.sentences)
+def test_the_maps_are_the_probe(found, store):
     sentence = found.sentences[0]
-    vectors = store.rows([w.form for w in sentence.words], 0)[3:].astype(np.float32)
+    vectors = store.of(sentence, 0)
     distance, depth = found.maps[0]
     heads = [word.head - 1 for word in sentence.words]
     assert np.abs(distance.distances(vectors) - trees.distances(heads)).mean() < 0.5
@@ -129,24 +145,24 @@ def test_the_manifest_says_what_was_done(found):
     assert found.meta["config"]["rank"] == SIZE and found.meta["data"] == "planted"
 
 
-def test_the_test_part_changes_nothing(found, gold):
+def test_the_test_part_changes_nothing(found, gold, store):
     """Other test sentences: the same maps, bit for bit."""
     other = Gold(gold.train, gold.valid, gold.test[:5], "planted")
-    again = structural_probe(Planted(gold.sentences), other, StructuralConfig(rank=SIZE), [1])
+    again = structural_probe(store, other, StructuralConfig(rank=SIZE), [1])
     assert all(np.array_equal(a.B, b.B) and a.scale == b.scale
                for a, b in zip(again.maps[1], found.maps[1], strict=True))
 
 
-def test_samples_are_bounded_and_layers_can_be_chosen(gold):
-    store, shares = Planted(gold.sentences), []
+def test_samples_are_bounded_and_layers_can_be_chosen(gold, store):
+    shares, before = [], len(store.filled)
     config = StructuralConfig(rank=2, max_train=20, max_valid=5, max_test=7, seed=3)
     made = structural_probe(store, gold, config, [2], lambda message, share: shares.append(share))
-    assert len(store.filled) == 32 and made.layers["layer"].tolist() == [2]
+    assert len(store.filled) == before + 32 and made.layers["layer"].tolist() == [2]
     assert made.maps[2][0].B.shape == (2, SIZE)
     assert shares == sorted(shares) and shares[-1] == 1.0
 
 
-def test_it_can_be_cancelled(gold):
+def test_it_can_be_cancelled(gold, store):
     class Stop(Exception):
         pass
 
@@ -155,7 +171,7 @@ def test_it_can_be_cancelled(gold):
             raise Stop
 
     with pytest.raises(Stop):
-        structural_probe(Planted(gold.sentences), gold, StructuralConfig(rank=2), [0], progress)
+        structural_probe(store, gold, StructuralConfig(rank=2, max_train=20), [0], progress)
 
 
 @pytest.mark.parametrize("change", [{"rank": 0}, {"seed": -1}, {"max_test": 0}, {"epochs": 0}])
@@ -164,16 +180,16 @@ def test_impossible_settings_are_refused(change):
         StructuralConfig(**change)
 
 
-def test_sentences_without_a_tree_are_left_out_or_refused(gold):
+def test_sentences_without_a_tree_are_left_out_or_refused(gold, store):
     circle = Sentence([Word("a", head=2), Word("b", head=1)])
     two = Sentence([Word("a", head=0), Word("b", head=0)])
     bare = Sentence([Word("a"), Word("b")])
     long = Sentence([Word("a", head=i) for i in range(structural.LONGEST + 1)])
     assert structural.sample([circle, two, bare, long, gold.train[0]], 9, "") == [gold.train[0]]
     with pytest.raises(BertScopeError, match="training part of x has no sentence with a dep"):
-        structural_probe(Planted([]), Gold([circle], gold.valid, gold.test, "x"))
+        structural_probe(store, Gold([circle], gold.valid, gold.test, "x"))
     with pytest.raises(BertScopeError, match="layers 0 to 2"):
-        structural_probe(Planted([]), gold, layers=[3])
+        structural_probe(store, gold, layers=[3])
 
 
 # -- scores -----------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bertscope.analysis.probing import metrics, tree_probe, trees
+from bertscope.analysis.probing import metrics, shards, tree_probe, trees
+from bertscope.analysis.probing.reading import OWN
 from bertscope.analysis.probing.tree_scores import Scored, chain, scores
 from bertscope.corpus.conllu import Sentence
 from bertscope.errors import BertScopeError
@@ -86,9 +87,9 @@ def structural_probe(store: Store, gold: Gold, config: StructuralConfig = Struct
     Raises:
         BertScopeError: a part has no sentence with a tree, or there is no such layer.
     """
-    layers = list(range(store.shape.layers)) if layers is None else list(layers)
-    if not set(layers) <= set(range(store.shape.layers)):
-        raise BertScopeError(f"There are layers 0 to {store.shape.layers - 1}.")
+    layers = list(range(store.layers)) if layers is None else list(layers)
+    if not set(layers) <= set(range(store.layers)):
+        raise BertScopeError(f"There are layers 0 to {store.layers - 1}.")
     parts = {name: sample(sentences, most, f"{config.seed}-{name}") for name, sentences, most in (
         ("training", gold.train, config.max_train), ("validation", gold.valid, config.max_valid),
         ("test", gold.test, config.max_test))}
@@ -101,7 +102,7 @@ def structural_probe(store: Store, gold: Gold, config: StructuralConfig = Struct
                lambda message, share: told(message, 0.3 * (share or 0.0)))
     rows, edges, maps, found = [], [], {}, None
     for number, layer in enumerate(layers):
-        train, valid, test = ([_seen(store, s, layer) for s in part] for part in parts.values())
+        train, valid, test = (_seen(store, part, layer) for part in parts.values())
         pair = []
         for which, name in enumerate(("distances", "depths")):
             def check(share: float, which=which, name=name, number=number) -> None:
@@ -152,12 +153,23 @@ def _words(sentence: Sentence) -> list[str]:
     return [word.form for word in sentence.words]
 
 
-def _seen(store: Store, sentence: Sentence, layer: int) -> Seen:
-    vectors = store.rows(_words(sentence), layer)[-len(sentence.words):].astype(np.float32)
-    kept = np.flatnonzero(np.isfinite(vectors).all(1)).tolist()
-    marks = punctuation(sentence)
-    return Seen(trees.heads(sentence), kept, [place for place in kept if not marks[place]],
-                vectors[kept])
+def _seen(store: Store, sentences: Sequence[Sentence], layer: int) -> list[Seen]:
+    places = [store.place(_words(sentence)) for sentence in sentences]
+    vectors: list[np.ndarray] = [np.zeros(0)] * len(places)
+    for shard in {place.shard for place in places}:  # a layer of a shard is read as a whole
+        here = [number for number, place in enumerate(places) if place.shard == shard]
+        rows = [places[n].start + OWN + np.arange(places[n].words) for n in here]
+        read = shards.read(shard, layer, np.concatenate(rows)).astype(np.float32)
+        parts = np.split(read, np.cumsum([len(own) for own in rows])[:-1])
+        for number, own in zip(here, parts, strict=True):
+            vectors[number] = own
+    found = []
+    for sentence, own in zip(sentences, vectors, strict=True):
+        kept = np.flatnonzero(np.isfinite(own).all(1)).tolist()
+        marks = punctuation(sentence)
+        found.append(Seen(trees.heads(sentence), kept,
+                          [place for place in kept if not marks[place]], own[kept]))
+    return found
 
 
 def _usable(part: Sequence[Seen]):
@@ -172,7 +184,8 @@ def _result(rows, edges, maps, parts, test, config, store, gold) -> StructuralRe
     import pandas as pd
 
     left_out = sum(len(own.heads) - len(own.kept) for own in test)
-    meta = {"version": VERSION, "config": asdict(config), "checkpoint": store.shape.fingerprint,
+    meta = {"version": VERSION, "config": asdict(config), "checkpoint": {"path": str(store.model.path), "fingerprint": store.model.fingerprint},
+            "pooling": store.pooling,
             "data": gold.name, "data_fingerprint": gold.fingerprint, "split": gold.note,
             "sentences": {name: len(part) for name, part in parts.items()},
             "words_without_vector": left_out, **gold.notices,
