@@ -26,6 +26,13 @@ def knob(default, help: str, **limits):
 class Settings:
     """A dataclass of sections (dataclasses of plain values) that goes to JSON and back."""
 
+    def check(self) -> None:
+        """Conditions between fields of different sections.
+
+        Raises:
+            BertScopeError: one is not met.
+        """
+
     def to_dict(self) -> dict:
         return dataclasses.asdict(self)
 
@@ -191,6 +198,9 @@ class RunConfig(Settings):
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
+    def check(self) -> None:
+        _check_recipe(self)
+
     @property
     def objectives(self) -> dict[str, float]:
         """What is trained and how much each weighs: ``mlm``, ``nsp``, ``sop``, ``rtd``, ``clm``."""
@@ -349,8 +359,8 @@ def _check_together(made) -> None:
             f"model.num_attention_heads ({made.num_attention_heads}).")
     if isinstance(made, ObjectiveConfig) and made.mask_share + made.random_share > 1 + 1e-9:
         raise BertScopeError("objective.mask_share and objective.random_share add up to more than 1.")
-    if isinstance(made, RunConfig):
-        _check_recipe(made)
+    if isinstance(made, Settings):
+        made.check()
 
 
 def _check_recipe(made: RunConfig) -> None:

@@ -132,14 +132,21 @@ class TextEncoder:
     def _pieces(self, text: str) -> _Pieces:
         most = CHARACTERS_PER_PIECE * self.max_length
         read = self._backend.encode(text[:most], add_special_tokens=False)
-        # A vocabulary may hold "[SEP]" as a word; it still isn't the separator.
-        ids = [self._unknown if i in self._reserved and self._unknown is not None else i
-               for i in read.ids]
+        ids = self.ordinary(read.ids)
         if ids and max(ids) >= self.vocab_size:
             raise BertScopeError(
                 f"The tokenizer has pieces that the model does not know (number {max(ids)} of "
                 f"{self.vocab_size}): this checkpoint's tokenizer belongs to another model.")
         return _Pieces(ids, read.word_ids, read.offsets, cut=len(text) > most)
+
+    def ordinary(self, ids: list[int]) -> list[int]:
+        """A text's ids. A vocabulary may hold "[SEP]" as a word; it still isn't the separator."""
+        return [self._unknown if i in self._reserved and self._unknown is not None else i
+                for i in ids]
+
+    def layout(self, paired: bool) -> list[int | str]:
+        """What stands around one text or two: ``[id of [CLS], "A", id of [SEP], "B", ...]``."""
+        return self._pair if paired else self._single
 
     @cached_property
     def _single(self) -> list[int | str]:

@@ -145,7 +145,7 @@ def _lines(path: Path, name: str, meter: Meter) -> Iterator[str]:
     NUL and stray byte-order marks are removed, what is not UTF-8 becomes U+FFFD and is counted.
     """
     replaced, rest = 0, ""
-    with _open_text(path, name) as handle:
+    with open_text(path, name) as handle:
         while piece := handle.readline(LINE):
             meter.at(handle.buffer.tell())
             replaced += piece.count("\ufffd")
@@ -161,7 +161,7 @@ def _lines(path: Path, name: str, meter: Meter) -> Iterator[str]:
         meter.notice(f"{name} is not all valid UTF-8; characters replaced: {replaced:,}.")
 
 
-def _open_text(path: Path, name: str):
+def open_text(path: Path, name: str):
     """Open as UTF-8, or as UTF-16 where the file begins with its mark.
 
     Raises:
@@ -187,7 +187,7 @@ def _looks_binary(sample: bytes) -> bool:
 
 def _json_lines(path: Path, name: str, meter: Meter) -> Iterator[Document]:
     """One object a line: ``text`` (else the first string) is the text, other scalars are meta."""
-    with _open_text(path, name) as handle:
+    with open_text(path, name) as handle:
         number = 0
         while line := handle.readline(RECORD):
             number += 1
