@@ -10,8 +10,7 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,35 +29,25 @@ SHARD_BYTES = 48 << 20
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What a checkpoint's vectors are like, known without opening it."""
-
-    fingerprint: str
-    layers: int          # L+1
-    size: int            # H
-
-
 class Store:
     """Vectors of sentences by one checkpoint, on disk; made when they are asked for.
 
     Args:
         folder: where shards are kept, bounded by ``most`` bytes for all checkpoints in it. One that
             cannot be written is replaced by a temporary one.
-        shape: of the checkpoint.
-        open_model: opens the checkpoint; called only if a sentence is missing.
+        model: the checkpoint.
         pooling: of a word's pieces.
     """
 
-    def __init__(self, folder: Path, shape: Shape, open_model: Callable[[], LoadedModel],
-                 pooling: str = "mean", most: int = shards.MOST_BYTES):
+    def __init__(self, folder: Path, model: LoadedModel, pooling: str = "mean",
+                 most: int = shards.MOST_BYTES):
         if pooling not in WORD_POOLING:
             raise BertScopeError(f"Pieces are pooled by {_listed(WORD_POOLING)}, not {pooling!r}.")
-        self.shape, self.pooling, self.most = shape, pooling, most
-        self._open = open_model
+        self.model, self.pooling, self.most = model, pooling, most
+        self.layers, self.size = model.num_layers + 1, model.hidden_size
         self._temporary = None
         self.folder = self._writable(Path(folder))
-        key = f"{VERSION}|{shape.fingerprint}|{pooling}"
+        key = f"{VERSION}|{model.fingerprint}|{pooling}"
         self.key = hashlib.sha256(key.encode()).hexdigest()[:24]
         self._places = shards.places(self.folder, self.key)
 
@@ -88,22 +77,22 @@ class Store:
             raise BertScopeError(
                 f"The vectors of these {len(texts):,} sentences take {wanted / 2**30:.1f} GiB, more "
                 f"than the {self.most / 2**30:.1f} GiB that are set aside; probe fewer items.")
-        model, done = self._open(), 0
+        done = 0
         for chunk in _chunks(missing, SHARD_BYTES // self._row_bytes):
             def told(message: str, share: float | None, done=done, size=len(chunk)) -> None:
                 if progress:
                     at = done + size * (share or 0.0)
                     progress(f"reading sentences, {at:,.0f} of {len(missing):,}", at / len(missing))
 
-            self._add(model, chunk, told)
+            self._add(chunk, told)
             done += len(chunk)
 
     @property
     def _row_bytes(self) -> int:
-        return self.shape.layers * self.shape.size * 2
+        return self.layers * self.size * 2
 
-    def _add(self, model: LoadedModel, chunk: dict[str, Text], progress: Progress) -> None:
-        states, cut = read(model, list(chunk.values()), self.pooling, progress)
+    def _add(self, chunk: dict[str, Text], progress: Progress) -> None:
+        states, cut = read(self.model, list(chunk.values()), self.pooling, progress)
         index, start = [], 0
         for (name, text), was_cut in zip(chunk.items(), cut, strict=True):
             index.append((name, start, rows_of(text) - OWN, was_cut))
@@ -115,11 +104,6 @@ class Store:
                                  f"{error.strerror}.") from None
         self._places |= {name: shards.Place(path, start, words, was_cut)
                          for name, start, words, was_cut in index}
-
-    def rows(self, text: Text, layer: int) -> np.ndarray:
-        """float16 [rows of the text, H]: what is kept of one sentence."""
-        place = self._places[digest(text)]
-        return shards.read(place.shard, layer, np.arange(place.start, place.start + rows_of(text)))
 
     def place(self, text: Text) -> shards.Place:
         """Where a sentence is kept; ``fill`` comes first."""
@@ -140,7 +124,7 @@ class Features:
         if pooling not in SENTENCE_POOLING:
             raise BertScopeError(f"Sentences are pooled by {_listed(SENTENCE_POOLING)}, "
                                  f"not {pooling!r}.")
-        self.store, self.layers = store, store.shape.layers
+        self.store, self.layers = store, store.layers
         used = sorted(set(items.sentence.tolist()))
         store.fill([items.sentences[i] for i in used], progress)
         found = {i: store.place(items.sentences[i]) for i in used}
@@ -161,7 +145,7 @@ class Features:
         """float32 [items, H or 2H] of some items (of all by default) from one layer."""
         places = np.arange(len(self._shard)) if places is None else np.asarray(places)
         spans = self._spans[places]
-        made = np.empty((*spans.shape[:2], self.store.shape.size), np.float32)
+        made = np.empty((*spans.shape[:2], self.store.size), np.float32)
         for number, path in enumerate(self._shards):
             here = np.flatnonzero(self._shard[places] == number)
             if len(here):
@@ -188,7 +172,7 @@ def digest(text: Text) -> str:
     return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _chunks(texts: dict[str, Text], rows: int):
+def _chunks(texts: dict[str, Text], rows: int) -> Iterator[dict[str, Text]]:
     """Runs of sentences with about so many rows, at least one sentence each."""
     chunk: dict[str, Text] = {}
     held = 0

@@ -29,11 +29,10 @@ TOGETHER = 200_000
 
 @dataclass(frozen=True)
 class Unit:
-    """What one probing gave: see the module. ``facts`` are JSON values: sizes, labels."""
+    """What one probing gave: see the module."""
 
     scores: pd.DataFrame
     answers: pd.DataFrame
-    facts: dict
 
 
 def probe_unit(items: Items, places: np.ndarray, store: Store, protocol: Protocol, seed: int,
@@ -53,7 +52,7 @@ def probe_unit(items: Items, places: np.ndarray, store: Store, protocol: Protoco
     data = _Data.of(items, features, seed, protocol)
     tell = _Tell(progress, len(layers) + (features.layers if protocol.mix else 0))
     rows, answers = [], {}
-    for group in _groups(layers, len(data.y["train"]) * store.shape.size, protocol):
+    for group in _groups(layers, len(data.y["train"]) * store.size, protocol):
         tell.about(f"layer {group[0]}")
         for layer, row, predicted in _layers(data, group, protocol, seed, tell.check):
             rows.append({"mix": False, "layer": layer} | row)
@@ -65,13 +64,13 @@ def probe_unit(items: Items, places: np.ndarray, store: Store, protocol: Protoco
             row, answers[f"mix_{last}"] = _mixed(data, last, tell.check)
             rows.append({"mix": True, "layer": last} | row)
             tell.done()
-    scores = pd.DataFrame(rows).assign(**_baselines(data.items))
+    scores = pd.DataFrame(rows).assign(
+        **_baselines(data.items), **_sizes(data.items), without_vector=int((~features.readable).sum()),
+        sentences_cut=features.cut)
     table = {"item": places[data.places["test"]], "sentence": items.sentence[data.places["test"]],
              "type": [items.types[i] for i in data.places["test"]],
              "seen": data.seen, "gold": data.names[data.y["test"]]}
-    facts = {"sizes": data.items.sizes, "classes": data.items.classes,
-             "without_vector": int((~features.readable).sum()), "sentences_cut": features.cut}
-    return Unit(scores, pd.DataFrame(table | answers), facts)
+    return Unit(scores, pd.DataFrame(table | answers))
 
 
 @dataclass
@@ -196,6 +195,12 @@ def _baselines(items: Items) -> dict:
     if items.kind == "sentence":
         found["length_only"] = by([str(_length(items.sentences[i])) for i in items.sentence])
     return found
+
+
+def _sizes(items: Items) -> dict[str, int]:
+    sizes = {f"{unit}_{part}": count for part, counted in items.sizes.items()
+             for unit, count in counted.items()}
+    return sizes | {"classes": len(items.classes)}
 
 
 def _length(sentence: Sequence[str] | str) -> int:

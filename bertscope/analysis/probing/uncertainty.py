@@ -1,0 +1,125 @@
+"""Is it more than chance? Intervals and paired comparisons over test sentences and seeds.
+
+Words of one sentence are not independent, so sentences are resampled, and with them the seeds (Efron
+and Tibshirani 1993, chapter 8; Sellam et al. 2022, the multi-bootstrap). Every layer, checkpoint and
+set of weights sees the same draws: differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertscope.analysis.probing.metrics import interval
+
+RESAMPLES = 2000
+#: Probability of an error over all comparisons of one question.
+ALPHA = 0.05
+#: Resamples whose counts are held at once.
+HELD = 250
+
+
+def resample(correct: np.ndarray, sentence: np.ndarray, resamples: int = RESAMPLES, seed: int = 0,
+             ) -> np.ndarray:
+    """Accuracies of test sets, and of sets of seeds, that are drawn with replacement.
+
+    Args:
+        correct: bool or float ``[cells, seeds, items]``; a cell is a layer of a checkpoint, say.
+        sentence: int ``[items]``, which sentence each item is of.
+    Returns: float64 ``[cells, resamples]``, the mean over the drawn seeds and items.
+    """
+    _, unit = np.unique(sentence, return_inverse=True)
+    units, (cells, seeds, _) = int(unit.max()) + 1, correct.shape
+    items = np.bincount(unit, minlength=units)
+    right = np.stack([np.bincount(unit, weights=row, minlength=units)
+                      for row in correct.reshape(cells * seeds, -1)])
+    rng, found = np.random.default_rng(seed), []
+    for start in range(0, resamples, HELD):
+        count = min(HELD, resamples - start)
+        drawn = rng.multinomial(units, np.full(units, 1 / units), count)
+        of_seeds = rng.multinomial(seeds, np.full(seeds, 1 / seeds), count) / seeds
+        accuracy = (right @ drawn.T).reshape(cells, seeds, count) / (drawn @ items)
+        found.append(np.einsum("csr,rs->cr", accuracy, of_seeds))
+    return np.concatenate(found, axis=1)
+
+
+def p_value(difference: float, draws: np.ndarray) -> float:
+    """Two-sided: how often draws lie as far from the difference as the difference is from 0.
+
+    Args:
+        difference: as observed.
+        draws: float ``[resamples]``, the difference in each. The smallest p is 1 / (resamples + 1).
+    """
+    far = np.abs(draws - difference) >= abs(difference) - 1e-12
+    return float((1 + far.sum()) / (1 + len(draws)))
+
+
+def holm(p: Sequence[float]) -> np.ndarray:
+    """p values corrected for their number (Holm 1979): rejecting those below alpha keeps the
+    probability of any false rejection below alpha."""
+    p = np.asarray(p, float)
+    order = np.argsort(p, kind="stable")
+    corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    found = np.empty_like(p)
+    found[order] = np.minimum(corrected, 1.0)
+    return found
+
+
+def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
+    """Exact two-sided p that two classifiers are equally often right where they differ.
+
+    For items that are independent, such as one a sentence (McNemar 1947).
+
+    Args:
+        first, second: bool ``[items]``, which items each gets right.
+    """
+    from scipy.stats import binomtest
+
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    if not only_first + only_second:
+        return 1.0
+    return float(binomtest(only_first, only_first + only_second).pvalue)
+
+
+def resamples_for(comparisons: int) -> int:
+    """As many as a corrected p needs to be able to fall well below ``ALPHA``."""
+    return max(RESAMPLES, int(np.ceil(10 * comparisons / ALPHA)))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Cells against one of them: difference to it, its interval, p corrected by Holm (nan for the
+    cell itself)."""
+
+    against: int
+    difference: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+
+    @property
+    def as_good(self) -> np.ndarray:
+        """bool ``[cells]``: itself, and what is not significantly different from it or better."""
+        return np.isnan(self.p) | (self.p >= ALPHA) | (self.difference > 0)
+
+
+def compare(accuracy: np.ndarray, draws: np.ndarray, against: int | None = None) -> Compared:
+    """Each cell with one of them, the best by default.
+
+    The best set, those that are ``as_good``, is what may be said of a peak: that one layer is a bit
+    better on these sentences says little.
+
+    Args:
+        accuracy: float ``[cells]``, as observed.
+        draws: float ``[cells, resamples]`` of :func:`resample`.
+    """
+    accuracy = np.asarray(accuracy, float)
+    against = int(np.argmax(accuracy)) if against is None else against
+    difference, paired = accuracy - accuracy[against], draws - draws[against]
+    low, high = interval(paired)
+    p = np.full(len(accuracy), np.nan)
+    others = [cell for cell in range(len(accuracy)) if cell != against]
+    p[others] = holm([p_value(difference[cell], paired[cell]) for cell in others])
+    return Compared(against, difference, low, high, p)
