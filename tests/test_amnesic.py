@@ -240,12 +240,13 @@ def test_the_table_says_what_was_removed_and_what_it_costs(bert, task):
     assert table["removed"].tolist() == ["nothing", "task", "random", "random"] * 2
     nothing = table[table.removed == "nothing"]
     part = read(bert, task, "test", 30, 1, 0)
-    assert np.allclose(nothing["mlm"], held_out_loss(bert, part.rows).mlm)
+    assert np.allclose(nothing["mlm_all"], held_out_loss(bert, part.rows).mlm)
     assert (nothing[["change", "low", "high", "rank", "variance"]] == 0).all(axis=None)
     for row in table.to_dict("records"):
         base = nothing["mlm"].iloc[0]
         assert row["change"] == pytest.approx(row["mlm"] - base)
         assert row["low"] <= row["change"] <= row["high"]
+        assert row["change_all"] == pytest.approx(row["mlm_all"] - nothing["mlm_all"].iloc[0])
     top = table[(table.layer == 3) & (table.removed != "nothing")]
     assert len(set(top["rank"])) == 1 and (top["change"] != 0).all()
     line = made.summary.to_dict("records")[1]
@@ -253,6 +254,24 @@ def test_the_table_says_what_was_removed_and_what_it_costs(bert, task):
     assert line["low"] <= line["excess"] <= line["high"]
     assert told == sorted(told) and told[-1] == 1.0
     assert made.meta["task"] == "upos" and made.meta["examples"]["train"] == 300
+
+
+def test_the_loss_is_of_pieces_that_have_a_label(bert, task):
+    """Only nouns have one: their masked pieces' loss, by the model's own logits."""
+    nouns = task.select([i for i, label in enumerate(task.labels) if label in ("NOUN", "PROPN")])
+    made = amnesic(bert, nouns, dataclasses.replace(CONFIG, places="words"), [2])
+    part = read(bert, nouns, "test", 30, 1, 0)
+    losses = []
+    for row, labels in zip(part.rows, part.labels, strict=True):
+        encoded = activations.encode(bert, "the")
+        logits = activations.run(bert, dataclasses.replace(
+            encoded, input_ids=row.shown, attention_mask=np.ones(len(row), np.int64),
+            token_type_ids=np.zeros(len(row), np.int64), tokens=["x"] * len(row))).mlm_logits
+        log_p = torch.from_numpy(logits).log_softmax(-1).numpy()
+        losses += [-log_p[at, row.ids[at]] for at in row.chosen if labels[at] >= 0]
+    assert 0 < len(losses) < sum(len(row.chosen) for row in part.rows)
+    assert made.table["mlm"][0] == pytest.approx(np.mean(losses), rel=1e-4)
+    assert made.table["mlm_all"][0] != pytest.approx(made.table["mlm"][0], rel=1e-4)
 
 
 @pytest.mark.parametrize("method", ["leace", "inlp"])

@@ -66,11 +66,11 @@ class AmnesicResult:
     ``table`` has rows for each ``layer`` and what was ``removed``: ``nothing``, ``task`` and, once for
     each control, ``random``. ``rank`` (directions removed), ``variance`` (share of the states'
     variance that went with them), ``probe`` (accuracy of a new linear probe on what is left) beside
-    ``majority``, ``mlm`` (nats per masked piece), ``accuracy`` (of the guesses), ``change`` of the
-    loss from ``nothing`` with its 95 % interval ``low`` to ``high`` (paired bootstrap over
-    sentences), and the same loss and change over pieces of labelled words only (``mlm_labelled``,
-    ``change_labelled``). ``summary`` has a row per layer: the change for the task, the mean of the
-    controls, and their difference with its interval.
+    ``majority``, ``mlm`` (nats per masked piece of labelled words), ``accuracy`` (of the guesses
+    there), ``change`` of the loss from ``nothing`` with its 95 % interval ``low`` to ``high`` (paired
+    bootstrap over sentences); ``mlm_all`` and ``change_all`` are over all masked pieces, most of
+    which the task may say nothing about. ``summary`` has a row per layer: the change for the task,
+    the mean of the controls, and their difference, ``excess``, with its interval.
     """
 
     table: pd.DataFrame
@@ -113,6 +113,8 @@ def amnesic(model: LoadedModel, items: Items, config: AmnesicConfig = AmnesicCon
     told("reading states", 0.0)
     seen = {name: states(model, part, config.places, layers) for name, part in parts.items()}
     before = losses(model, parts["test"])
+    if not before.labelled.any():
+        raise BertScopeError("No masked piece of the test part has a label; take more sentences.")
     table, summary = [], []
     for number, layer in enumerate(layers):
         def tell(message: str, share: float, number=number, layer=layer) -> None:
@@ -143,11 +145,12 @@ def _layer(model, layer: int, own: Seen, test: Part, before: Losses, config: Amn
         rows.append({"layer": layer, "removed": name, "rank": erased.rank if erased else 0,
                      "variance": erased.variance(own["test"][0]) if erased else 0.0,
                      **probed, **_effect(found[-1], before, config.seed)})
-    task, control = found[1].loss, np.mean([one.loss for one in found[2:]], axis=0)
-    low, high = metrics.interval(metrics.bootstrap(task - control, before.sentence, config.seed))
+    of = before.labelled
+    excess = (found[1].loss - np.mean([one.loss for one in found[2:]], axis=0))[of]
+    low, high = metrics.interval(metrics.bootstrap(excess, before.sentence[of], config.seed))
     return rows, {"layer": layer, "rank": eraser.rank, "change_task": rows[1]["change"],
                   "change_random": float(np.mean([row["change"] for row in rows[2:]])),
-                  "excess": float((task - control).mean()), "low": float(low), "high": float(high)}
+                  "excess": float(excess.mean()), "low": float(low), "high": float(high)}
 
 
 def _eraser(own: Seen, config: AmnesicConfig, check: Callable[[], None]) -> Eraser:
@@ -168,12 +171,12 @@ def _probe(own: Seen, eraser: Eraser | None) -> dict[str, float]:
 
 
 def _effect(found: Losses, before: Losses, seed: int) -> dict[str, float]:
-    change, labelled = found.loss - before.loss, before.labelled
-    low, high = metrics.interval(metrics.bootstrap(change, before.sentence, seed))
-    return {"mlm": float(found.loss.mean()), "accuracy": float(found.right.mean()),
-            "change": float(change.mean()), "low": float(low), "high": float(high),
-            "mlm_labelled": float(found.loss[labelled].mean()),
-            "change_labelled": float(change[labelled].mean())}
+    of = before.labelled
+    change = found.loss - before.loss
+    low, high = metrics.interval(metrics.bootstrap(change[of], before.sentence[of], seed))
+    return {"mlm": float(found.loss[of].mean()), "accuracy": float(found.right[of].mean()),
+            "change": float(change[of].mean()), "low": float(low), "high": float(high),
+            "mlm_all": float(found.loss.mean()), "change_all": float(change.mean())}
 
 
 def _result(table, summary, parts, items, model, config) -> AmnesicResult:
