@@ -8,9 +8,10 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from bertscope.analysis.probing import shards, structural, tree_probe, trees
+from bertscope.analysis.probing import data, shards, structural, tree_probe, trees
 from bertscope.analysis.probing.features import Store, digest
 from bertscope.analysis.probing.gold import Gold
+from bertscope.analysis.probing.nonce import CONTENT, nonce
 from bertscope.analysis.probing.reading import OWN
 from bertscope.analysis.probing.structural import StructuralConfig, structural_probe
 from bertscope.analysis.probing.tree_scores import (
@@ -190,6 +191,32 @@ def test_sentences_without_a_tree_are_left_out_or_refused(gold, store):
         structural_probe(store, Gold([circle], gold.valid, gold.test, "x"))
     with pytest.raises(BertScopeError, match="layers 0 to 2"):
         structural_probe(store, gold, layers=[3])
+
+
+def test_nonsense_keeps_the_grammar_and_no_content_word():
+    lexicon = data("miniworld").train[:300]
+    made = nonce(lexicon[:60], lexicon, seed=1)
+    changed = 0
+    for old, new in zip(lexicon[:60], made, strict=True):
+        for a, b in zip(old.words, new.words, strict=True):
+            assert (a.upos, a.xpos, a.feats, a.head, a.deprel) == (b.upos, b.xpos, b.feats, b.head,
+                                                                   b.deprel)
+            assert a.form[:1].isupper() == b.form[:1].isupper()
+            assert a.form == b.form or a.upos in CONTENT
+            changed += a.form != b.form
+    content = sum(w.upos in CONTENT for s in lexicon[:60] for w in s.words)
+    assert changed > 0.8 * content
+    assert made == nonce(lexicon[:60], lexicon, seed=1) != nonce(lexicon[:60], lexicon, seed=2)
+    alone = Sentence([Word("green", upos="ADJ", head=0)])
+    assert nonce([alone], [alone])[0].words == alone.words
+
+
+def test_only_the_test_part_is_nonsense(gold, store, monkeypatch):
+    other = {s.words[0].form: s for s in gold.train[:7]}
+    monkeypatch.setattr(structural, "nonce", lambda test, lexicon, seed: list(other.values()))
+    config = StructuralConfig(rank=2, max_train=20, max_valid=5, max_test=7, nonce=True)
+    made = structural_probe(store, gold, config, [0])
+    assert made.sentences == gold.train[:7] and made.meta["config"]["nonce"]
 
 
 # -- scores -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertscope.analysis.probing import metrics, shards, tree_probe, trees
+from bertscope.analysis.probing.nonce import nonce
 from bertscope.analysis.probing.reading import OWN
 from bertscope.analysis.probing.tree_scores import Scored, chain, scores
 from bertscope.corpus.conllu import Sentence
@@ -30,7 +31,11 @@ LONGEST = 100
 
 @dataclass(frozen=True)
 class StructuralConfig:
-    """What is asked. Sizes count sentences; beyond rank 64 Hewitt and Manning found no gain."""
+    """What is asked. Sizes count sentences; beyond rank 64 Hewitt and Manning found no gain.
+
+    ``nonce``: test on sentences that make no sense, see ``nonce``: is it syntax that the probe reads,
+    or which words go together? (Hall Maudslay and Cotterell 2021)
+    """
 
     rank: int = 64
     epochs: int = 40
@@ -38,6 +43,7 @@ class StructuralConfig:
     max_valid: int = 500
     max_test: int = 1000
     seed: int = 0
+    nonce: bool = False
 
     def __post_init__(self) -> None:
         for name in ("rank", "epochs", "max_train", "max_valid", "max_test"):
@@ -93,6 +99,8 @@ def structural_probe(store: Store, gold: Gold, config: StructuralConfig = Struct
     parts = {name: sample(sentences, most, f"{config.seed}-{name}") for name, sentences, most in (
         ("training", gold.train, config.max_train), ("validation", gold.valid, config.max_valid),
         ("test", gold.test, config.max_test))}
+    if config.nonce:
+        parts["test"] = nonce(parts["test"], gold.sentences, config.seed)
     for name, sentences in parts.items():
         if not sentences:
             raise BertScopeError(f"The {name} part of {gold.name} has no sentence with a dependency "

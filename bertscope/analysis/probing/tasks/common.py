@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bertscope.analysis.probing.items import PARTS, Items
+from bertscope.corpus.conllu import Word
 from bertscope.errors import BertScopeError
 
 if TYPE_CHECKING:
@@ -136,6 +137,18 @@ def frequent(items: Items, enough: int) -> Items:
     """Without the labels of which training has fewer than ``enough``."""
     counts = items.label_counts("train")
     return items.select(lambda place: counts[items.labels[place]] >= enough)
+
+
+def key(word: Word) -> tuple[str, tuple]:
+    """A word by its form, lower-cased, and by the tags and features that another would have to share
+    to stand in its place."""
+    return word.form.lower(), (word.upos, word.xpos, tuple(sorted(word.feats.items())))
+
+
+def cased(form: str, like: str) -> str:
+    """``form`` with capitals where ``like`` has them."""
+    return form.upper() if like.isupper() and len(like) > 1 else \
+        form.capitalize() if like[:1].isupper() else form
 
 
 class Bins:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bertscope.analysis.probing.items import PARTS, Items
-from bertscope.analysis.probing.tasks.common import Row, balanced, made
+from bertscope.analysis.probing.tasks.common import Row, balanced, cased, key, made
 from bertscope.analysis.probing.tasks.sentence import root_place, row
 from bertscope.corpus.conllu import Sentence, Word
 
@@ -60,22 +60,22 @@ def odd_one_out(gold: Gold, task: str = "sent:odd", seed: int = 0) -> Items:
 
     SentEval compares the frequencies of both bigrams, for which most treebanks are too small.
     """
-    counts = Counter(_key(word) for sentence in gold.sentences for word in sentence.words
+    counts = Counter(key(word) for sentence in gold.sentences for word in sentence.words
                      if word.upos in REPLACED and word.form.isalpha())
-    lemmas = {_key(word): word.lemma for sentence in gold.sentences for word in sentence.words}
+    lemmas = {key(word): word.lemma for sentence in gold.sentences for word in sentence.words}
     pools = _dealt(counts, f"{seed}-{task}")
 
     def change(number: int, rng: random.Random) -> list[str] | None:
         words = gold.sentences[number].words
-        places = [place for place, word in enumerate(words) if _key(word) in counts]
+        places = [place for place, word in enumerate(words) if key(word) in counts]
         for place in rng.sample(places, len(places)):
-            form, group = key = _key(words[place])
+            form, group = own = key(words[place])
             pool = pools.get((gold.parts[number], group), [])
-            start, end = (bisect_left(pool, (counts[key] * share,)) for share in (1 / LIKE, LIKE))
+            start, end = (bisect_left(pool, (counts[own] * share,)) for share in (1 / LIKE, LIKE))
             for _, other in rng.sample(pool[start:end], min(TRIES, end - start)):
                 if other != form and lemmas[other, group] != words[place].lemma:
                     forms = list(gold.words[number])
-                    forms[place] = _cased(other, forms[place])
+                    forms[place] = cased(other, forms[place])
                     return forms
         return None
 
@@ -132,11 +132,6 @@ def _row(gold: Gold, number: int, changed: bool) -> Row:
     return row(gold, number, CHANGED if changed else ORIGINAL)
 
 
-def _key(word: Word) -> tuple[str, tuple]:
-    """What is counted: the form, lower-cased, and the tag and features that a replacement shares."""
-    return word.form.lower(), (word.upos, word.xpos, tuple(sorted(word.feats.items())))
-
-
 def _dealt(counts: Counter, seed: str) -> dict[tuple, list[tuple[float, str]]]:
     """``(frequency, form)`` in ascending order of each ``(part, group)``: a form is in one part."""
     forms = sorted({form for form, _ in counts})
@@ -148,11 +143,6 @@ def _dealt(counts: Counter, seed: str) -> dict[tuple, list[tuple[float, str]]]:
     for (form, group), count in sorted(counts.items(), key=lambda item: (item[1], item[0][0])):
         pools[owner[form], group].append((count, form))
     return pools
-
-
-def _cased(form: str, like: str) -> str:
-    return form.upper() if like.isupper() and len(like) > 1 else \
-        form.capitalize() if like[:1].isupper() else form
 
 
 def _clauses(sentence: Sentence) -> tuple[list[Word], list[Word], list[Word], list[Word]] | None:
