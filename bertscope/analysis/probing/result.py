@@ -51,6 +51,7 @@ class Result:
     tasks: dict[str, Items]
     fingerprints: dict[str, str] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
+    request: dict | None = None                                 # what was asked, by ``Request``
     untrained: dict[str, str] = field(default_factory=dict)     # architecture -> name
     _scores: list[pd.DataFrame] = field(default_factory=list)
     _answers: dict[tuple[str, str, int], pd.DataFrame] = field(default_factory=dict)
