@@ -1,19 +1,25 @@
 """The structural probe: planted trees are found, scores are scipy's and hand-made ones, nothing leaks."""
 
 import random
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tiny_models
 import torch
 from scipy.stats import spearmanr
 
+from bertscope.analysis import activations
 from bertscope.analysis.probing import data, shards, structural, tree_probe, trees
+from bertscope.analysis.probing.amnesic import AmnesicConfig
 from bertscope.analysis.probing.features import Store, digest
 from bertscope.analysis.probing.gold import Gold
+from bertscope.analysis.probing.kept_trees import amnesic_kept, structural_kept
 from bertscope.analysis.probing.nonce import CONTENT, nonce
 from bertscope.analysis.probing.reading import OWN
 from bertscope.analysis.probing.structural import StructuralConfig, structural_probe
+from bertscope.analysis.probing.tasks import items
 from bertscope.analysis.probing.tree_scores import (
     Scored, chain, depth_spearman, distance_spearman, recovered, root_found, scores, spearman_rows)
 from bertscope.corpus.conllu import Sentence, Word
@@ -321,3 +327,76 @@ def test_the_best_epoch_on_the_validation_part_is_kept():
     assert made.valid_loss == pytest.approx(np.mean(again), rel=1e-4)
     constant = [tree_probe.Example(np.ones((3, 4), np.float32), np.zeros((3, 3), int))] * 2
     assert np.isfinite(tree_probe.fit(constant, constant, 4, 1).B).all()  # nothing to tell apart
+
+
+# -- a real model, and what is kept -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bert")
+    tiny_models.save(folder, seed=5)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def hurried(request, monkeypatch):
+    """Where nothing has to be learnt well."""
+    if "checkpoint" in request.fixturenames:
+        monkeypatch.setattr(tree_probe, "FEWEST_STEPS", 20)
+
+
+@cache
+def small_world():
+    """Cut off by the model's 40 positions: its tokenizer spells most words letter by letter."""
+    gold = data("miniworld")
+    return Gold(gold.train[:20], gold.valid[:5], gold.test[:6], "small world")
+
+
+def test_words_that_the_model_cannot_read_are_left_out_and_counted(checkpoint, tmp_path):
+    gold, model = small_world(), activations.load(checkpoint)
+    made = structural_probe(Store(tmp_path / "features", model), gold,
+                            StructuralConfig(rank=4, epochs=1), [1])
+    _, (sentence, word) = activations.word_states(
+        model, [[w.form for w in s.words] for s in made.sentences])
+    words = sum(len(s.words) for s in made.sentences)
+    assert made.meta["words_without_vector"] == words - len(word) > 0
+    read = {(s, w) for s, w in zip(sentence.tolist(), word.tolist())}
+    assert all((s, a) in read and (s, b) in read for s, a, b in
+               zip(made.edges["sentence"], made.edges["first"], made.edges["second"]))
+
+
+def test_it_is_kept_by_weights_data_and_settings(checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setenv("BERTSCOPE_RUNS", str(tmp_path / "runs"))
+    (tmp_path / "runs").mkdir()
+    opened = []
+
+    def open_model(path):
+        opened.append(path)
+        return activations.load(path)
+
+    config = StructuralConfig(rank=4, epochs=1)
+    how = dict(open_model=open_model)
+    assert structural_kept(checkpoint, small_world(), config, kept_only=True, **how) is None
+    layers, edges = structural_kept(checkpoint, small_world(), config, **how)
+    again = structural_kept(checkpoint, small_world(), config, **how)
+    assert len(opened) == 1 and again[0].equals(layers) and again[1].equals(edges)
+    assert layers["layer"].tolist() == [0, 1, 2, 3] and layers["chain_uuas"].nunique() == 1
+    assert edges["gold"].dtype == bool and set(edges["layer"]) == {0, 1, 2, 3}
+    untrained, _ = structural_kept(checkpoint, small_world(), config, random=True, **how)
+    assert len(opened) == 2 and not untrained["uuas"].equals(layers["uuas"])
+    other = StructuralConfig(rank=4, epochs=1, seed=1)
+    assert structural_kept(checkpoint, small_world(), other, kept_only=True, **how) is None
+
+
+def test_the_amnesic_control_is_kept_too(checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setenv("BERTSCOPE_RUNS", str(tmp_path / "runs"))
+    (tmp_path / "runs").mkdir()
+    task = items(small_world(), "upos")
+    config = AmnesicConfig(max_train=20, max_valid=5, max_test=6, rounds=1, controls=1)
+    table = amnesic_kept(checkpoint, task, config)
+    assert table.equals(amnesic_kept(checkpoint, task, config, kept_only=True))
+    rows = table[table["removed"] == "task"]
+    assert rows["layer"].tolist() == [0, 1, 2, 3]
+    assert np.allclose(rows["excess"], rows["change"] - rows["change_random"])
+    assert table.loc[table["removed"] != "task", "excess"].isna().all()

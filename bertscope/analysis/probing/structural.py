@@ -96,11 +96,7 @@ def structural_probe(store: Store, gold: Gold, config: StructuralConfig = Struct
     layers = list(range(store.layers)) if layers is None else list(layers)
     if not set(layers) <= set(range(store.layers)):
         raise BertScopeError(f"There are layers 0 to {store.layers - 1}.")
-    parts = {name: sample(sentences, most, f"{config.seed}-{name}") for name, sentences, most in (
-        ("training", gold.train, config.max_train), ("validation", gold.valid, config.max_valid),
-        ("test", gold.test, config.max_test))}
-    if config.nonce:
-        parts["test"] = nonce(parts["test"], gold.sentences, config.seed)
+    parts = chosen(gold, config)
     for name, sentences in parts.items():
         if not sentences:
             raise BertScopeError(f"The {name} part of {gold.name} has no sentence with a dependency "
@@ -131,6 +127,16 @@ def structural_probe(store: Store, gold: Gold, config: StructuralConfig = Struct
         edges += [(layer, *edge) for edge in found.edges]
     told("done", 1.0)
     return _result(rows, edges, maps, parts, test, config, store, gold)
+
+
+def chosen(gold: Gold, config: StructuralConfig) -> dict[str, list[Sentence]]:
+    """The sentences of each part: ``training``, ``validation``, ``test``."""
+    parts = {name: sample(sentences, most, f"{config.seed}-{name}") for name, sentences, most in (
+        ("training", gold.train, config.max_train), ("validation", gold.valid, config.max_valid),
+        ("test", gold.test, config.max_test))}
+    if config.nonce:
+        parts["test"] = nonce(parts["test"], gold.sentences, config.seed)
+    return parts
 
 
 def sample(sentences: Sequence[Sentence], most: int, seed: str) -> list[Sentence]:
@@ -192,8 +198,9 @@ def _result(rows, edges, maps, parts, test, config, store, gold) -> StructuralRe
     import pandas as pd
 
     left_out = sum(len(own.heads) - len(own.kept) for own in test)
-    meta = {"version": VERSION, "config": asdict(config), "checkpoint": {"path": str(store.model.path), "fingerprint": store.model.fingerprint},
-            "pooling": store.pooling,
+    meta = {"version": VERSION, "config": asdict(config), "pooling": store.pooling,
+            "checkpoint": {"path": str(store.model.path), "fingerprint": store.model.fingerprint},
+           
             "data": gold.name, "data_fingerprint": gold.fingerprint, "split": gold.note,
             "sentences": {name: len(part) for name, part in parts.items()},
             "words_without_vector": left_out, **gold.notices,
