@@ -461,12 +461,22 @@ def test_multiword_tokens_empty_nodes_and_gaps(tmp_path):
 @pytest.mark.parametrize("line, sentence", [
     ("1\ta\ta\tX\t_\t_\t0\troot\t_", "line 3.*10 columns"),
     ("1\ta\ta\tX\t_\t_\tzero\troot\t_\t_", "line 3: HEAD"),
+    (f"1\ta\ta\tX\t_\t_\t{'9' * 5000}\troot\t_\t_", "line 3: HEAD"),
+    (f"{'9' * 5000}\ta\ta\tX\t_\t_\t0\troot\t_\t_", "line 3: '9999"),
+    (f"{'9' * 5000}x\ta\ta\tX\t_\t_\t0\troot\t_\t_", "line 3: '9999"),
     ("2\ta\ta\tX\t_\t_\t0\troot\t_\t_", "line 3: word 1 should come"),
     ("1\ta\ta\tX\t_\tSing\t0\troot\t_\t_", "line 3: FEATS")])
 def test_a_malformed_line_is_named(tmp_path, line, sentence):
     (tmp_path / "x.conllu").write_text(f"# a = b\n# c\n{line}\n\n")
     with pytest.raises(BertScopeError, match=sentence):
         open_source(tmp_path / "x.conllu")
+
+
+@pytest.mark.parametrize("source", ["~nobody-of-that-name/x", "x" * 5000, "a\0b", "", "/nowhere"])
+def test_what_is_no_path_is_refused(source):
+    with pytest.raises(BertScopeError) as caught:
+        open_source(source)
+    assert len(str(caught.value)) < 500
 
 
 # -- the treebank that everybody uses ---------------------------------------------------------------

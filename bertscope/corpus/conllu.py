@@ -110,22 +110,27 @@ def _word(line: str, expected: int, path: str | Path, number: int) -> Word | Non
         raise BertScopeError(f"{where}: a CoNLL-U line has {COLUMNS} columns separated by tabs, "
                              f"this one has {len(columns)}.")
     place, form, lemma, upos, xpos, feats, head, deprel, _, misc = columns
-    if not place.isdecimal():
-        if place.replace("-", "", 1).replace(".", "", 1).isdecimal():
+    if not _is_number(place):
+        if not place.isdecimal() and place.replace("-", "", 1).replace(".", "", 1).isdecimal():
             return None
-        raise BertScopeError(f"{where}: {place!r} is not a word's number.")
+        raise BertScopeError(f"{where}: {place[:40]!r} is not a word's number.")
     if int(place) != expected:
         raise BertScopeError(f"{where}: word {expected} should come here, not word {place}.")
     if not form:
         raise BertScopeError(f"{where}: the word has no form.")
-    if head != "_" and not head.isdecimal():
-        raise BertScopeError(f"{where}: HEAD must be a number, not {head!r}.")
+    if head != "_" and not _is_number(head):
+        raise BertScopeError(f"{where}: HEAD must be a number, not {head[:40]!r}.")
     if feats != "_" and not all("=" in item for item in feats.split("|")):
         raise BertScopeError(f"{where}: FEATS must be like Number=Sing|Person=3, not {feats!r}.")
     if lemma == "_" and form != "_":
         lemma = ""
     return Word(form, lemma, _plain(upos), _plain(xpos), _items(feats),
                 -1 if head == "_" else int(head), _plain(deprel), _items(misc))
+
+
+def _is_number(value: str) -> bool:
+    """Of at most nine digits: Python refuses to read thousands of them."""
+    return value.isdecimal() and len(value) <= 9
 
 
 def _plain(value: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bertscope.analysis.probing.columns import read_columns
 from bertscope.analysis.probing.items import PARTS
-from bertscope.analysis.probing.parts import in_folder, siblings
+from bertscope.analysis.probing.parts import in_folder, place, siblings
 from bertscope.analysis.probing.splits import forms, split_by_document, split_in_two
 from bertscope.corpus.conllu import Sentence, read_conllu
 from bertscope.errors import BertScopeError
@@ -93,7 +93,7 @@ def data(source: str | Path, seed: int = 0) -> Gold:
     """
     if str(source) == "miniworld":
         return _miniworld(seed)
-    path = Path(source).expanduser()
+    path = place(source)
     if path.is_dir():
         return _folder(path, seed)
     if not path.is_file():

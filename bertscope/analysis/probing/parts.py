@@ -15,6 +15,20 @@ NAMES = {"train": "train", "training": "train", "tr": "train", "dev": "validatio
          "va": "validation", "test": "test", "te": "test"}
 
 
+def place(source: str | Path) -> Path:
+    """The path that somebody named, ``~`` expanded.
+
+    Raises:
+        BertScopeError: no file system has such a name.
+    """
+    try:
+        path = Path(source).expanduser()
+        path.is_dir()
+    except (OSError, RuntimeError, ValueError):
+        raise BertScopeError(f"{str(source)[:200]!r} cannot be read: it is no usable path.") from None
+    return path
+
+
 def role(path: Path) -> str | None:
     """``train``, ``validation`` or ``test``, where the file's name says so once."""
     found = _PART.findall(path.stem)
@@ -27,7 +41,11 @@ def siblings(path: Path) -> dict[str, Path]:
     if role(path) is None:
         return {}
     pattern = _PART.sub("*", path.stem)
-    return {role(file): file for file in sorted(path.parent.iterdir())
+    try:
+        files = sorted(path.parent.iterdir())
+    except OSError:  # a file may be readable in a folder that cannot be listed
+        return {}
+    return {role(file): file for file in files
             if file.suffix == path.suffix and role(file)
             and _PART.sub("*", file.stem) == pattern and file.is_file()}
 

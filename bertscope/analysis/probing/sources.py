@@ -13,7 +13,7 @@ from pathlib import Path
 from bertscope.analysis.probing import tasks
 from bertscope.analysis.probing.gold import COLUMN_FILES, TREEBANK, Gold, data
 from bertscope.analysis.probing.items import PARTS, Items
-from bertscope.analysis.probing.parts import in_folder, siblings
+from bertscope.analysis.probing.parts import in_folder, place, siblings
 from bertscope.analysis.probing.tasks.records import Record, table_items
 from bertscope.analysis.probing.tasks.senteval import is_senteval, read_senteval
 from bertscope.analysis.probing.tasks.table import TABLE_FILES, read_table
@@ -72,7 +72,7 @@ def open_source(source: str | Path, seed: int = 0, unique: bool = False) -> Sour
     Raises:
         BertScopeError: nothing usable is there, or a line of it is malformed.
     """
-    path = Path(source).expanduser()
+    path = place(source)
     if str(source) != "miniworld" and not _treebank(path):
         return _table(path, seed, unique)
     gold = data(source, seed)

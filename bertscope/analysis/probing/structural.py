@@ -200,7 +200,6 @@ def _result(rows, edges, maps, parts, test, config, store, gold) -> StructuralRe
     left_out = sum(len(own.heads) - len(own.kept) for own in test)
     meta = {"version": VERSION, "config": asdict(config), "pooling": store.pooling,
             "checkpoint": {"path": str(store.model.path), "fingerprint": store.model.fingerprint},
-           
             "data": gold.name, "data_fingerprint": gold.fingerprint, "split": gold.note,
             "sentences": {name: len(part) for name, part in parts.items()},
             "words_without_vector": left_out, **gold.notices,
