@@ -131,11 +131,12 @@ def test_selected_pieces_are_summed_and_stand_in_the_address(runs, model):
 
 
 def test_pictures_go_along_as_pages_that_work_alone(runs):
-    from bertscope.ui.components import arcs, head_map
+    from bertscope.ui.components import arcs, head_map, heads
 
     scale = [[0, "#000000"], [1, "#ffffff"]]
     for kind, message in (
             (head_map, head_map.data(np.eye(2), ["a", EVIL], ["a", EVIL], scale, "x")),
+            (heads, heads.data(np.zeros((1, 1, 2, 2), np.uint8), ["a", EVIL], ["a", EVIL], scale, "x")),
             (arcs, arcs.data(np.eye(2), ["a", EVIL], [0, 1], [0, 1], scale, "x"))):
         page = kind.as_page(message, f"Head {EVIL}").decode()
         assert EVIL not in page and "://" not in page.replace("http://www.w3.org/2000/svg", "")
@@ -161,7 +162,9 @@ def test_statistics_are_the_librarys(runs, model, tiny_run):
     np.testing.assert_allclose(np.ravel(ours["values"]), expected["self"], atol=1e-6)
     assert f"Head 1-4** is *{expected['pattern'][3]}*" in plain(at)
     maps_of_heads = figures(at)
-    assert len(maps_of_heads) == 2 and sum(len(t["text"]) for t in maps_of_heads[0]["data"]) == 8
+    assert len(maps_of_heads) == 2 and \
+        sorted(n for t in maps_of_heads[0]["data"] for n in t["text"]) == \
+        [f"{l}-{a}" for l in (1, 2) for a in (1, 2, 3, 4)]
     at = view("What is this head?", texts="pairs")
     assert "other_segment" in at.dataframe[0].value and "pairs of sentences" in plain(at)
 

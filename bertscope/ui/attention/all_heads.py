@@ -56,6 +56,11 @@ def show(look: Look) -> None:
         pictures.downloads(sides[0], head,
                            lambda: head_map.as_page(pictures.as_map(sides[0], head),
                                                     f"Head {head[0] + 1}-{head[1] + 1}"), "open")
+        st.download_button("All heads (HTML)", lambda: heads.as_page(
+            small_maps(sides[0]), f"Attention of {sides[0].choice.label}"),
+            f"{sides[0].choice.stem}-heads.html", "text/html", icon=":material/download:",
+            on_click="ignore", type="tertiary", help="The small maps, with values by the mouse; works "
+                                                     "without a network.")
 
 
 def wide(side: Side) -> bool:
@@ -64,16 +69,21 @@ def wide(side: Side) -> bool:
 
 def grid(side: Side) -> None:
     """The small maps; a click opens a head."""
+    key, count = f"grid_{side.key}", side.maps.weights.shape[1]
+    heads.head_grid(small_maps(side), key, lambda: take_click(key, count))
+
+
+def small_maps(side: Side) -> bytes:
+    """The message of all the small maps."""
     from bertscope.analysis.attention_pictures import quantise, side as pixels, thumbnails
 
     weights = side.maps.weights
     layers, count = weights.shape[:2]
     rows, columns = (pixels(len(places), layers * count) for places in (side.rows, side.columns))
     small = thumbnails(cut(weights, side.rows, side.columns), rows, columns)
-    key = f"grid_{side.key}"
-    heads.head_grid(quantise(small, side.signed), *side.names, side.scale, key, signed=side.signed,
-                    largest=230 if count <= 4 else 150, legend=pictures.legend(side),
-                    on_change=lambda: take_click(key, count))
+    return heads.data(quantise(small, side.signed), *side.names, side.scale,
+                      f"{side.choice.stem}-{'difference-' * side.signed}heads", side.signed,
+                      230 if count <= 4 else 150, pictures.legend(side))
 
 
 def cut(weights, rows: list[int], columns: list[int]):

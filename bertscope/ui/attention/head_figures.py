@@ -7,12 +7,16 @@ from bertscope.ui.charts import ticks
 from bertscope.ui.text import plotly
 
 
-def map_of_heads(points, table, reach: float):
-    """Heads as points, named layer-head, a colour and a sign for each pattern.
+#: With more heads than this, points are named by the mouse only, but for the open head.
+NAMED = 24
+
+
+def map_of_heads(points, table, spans, chosen: tuple[int, int]):
+    """Heads as points, a colour and a sign for each pattern, the open head named and outlined.
 
     Args:
-        points: [L * A, 2], in the order of the table. reach: of both axes, the same for maps side by
-            side.
+        points: [L * A, 2], in the order of the table. spans: (low, high) of both axes, the same for
+            maps side by side.
     """
     import plotly.graph_objects as go
 
@@ -20,18 +24,23 @@ def map_of_heads(points, table, reach: float):
 
     ordered = table.sort_values(["layer", "head"])
     names = [f"{l}-{a}" for l, a in zip(ordered["layer"], ordered["head"])]
+    mine = f"{chosen[0]}-{chosen[1]}"
     figure = go.Figure()
     for number, pattern in enumerate(PATTERNS):
         rows = [i for i, p in enumerate(ordered["pattern"]) if p == pattern]
         if rows:
             figure.add_scatter(
                 x=points[rows, 0], y=points[rows, 1], name=plotly(pattern), mode="markers+text",
-                text=[names[i] for i in rows], textposition="top center", textfont={"size": 10},
+                text=[names[i] if len(names) <= NAMED or names[i] == mine else "" for i in rows],
+                customdata=[names[i] for i in rows], textposition="top center", textfont={"size": 11},
                 marker={"size": 10, "symbol": theme.SYMBOLS[number],
-                        "color": theme.categories(number + 1)[-1]},
-                hovertemplate="head %{text}<extra>" + plotly(pattern) + "</extra>")
-    for axes in (figure.update_xaxes, figure.update_yaxes):
-        axes(range=[-reach, reach], showticklabels=False, zeroline=False)
+                        "color": theme.categories(number + 1)[-1],
+                        "line": {"color": theme.colour("text"),
+                                 "width": [2 if names[i] == mine else 0 for i in rows]}},
+                hovertemplate="head %{customdata}<extra>" + plotly(pattern) + "</extra>")
+    for axes, (low, high) in zip((figure.update_xaxes, figure.update_yaxes), spans):
+        room = 0.12 * max(high - low, 1e-6)
+        axes(range=[low - room, high + room], showticklabels=False, zeroline=False)
     figure.update_yaxes(scaleanchor="x")
     return theme.dress(figure, 420, showlegend=True)
 

@@ -58,9 +58,7 @@ def documents(look: Look, source: str):
         try:
             return loaders.keep(("parts", str(run.path), run.created), lambda: held_out.of_run(run))
         except BertScopeError as error:
-            if "corpus" not in str(error):
-                raise
-            st.caption(f":material/info: {markdown(error)}")
+            st.caption(f":material/info: {markdown(error)} Until then, {DEFAULT} is read.")
     source = source or DEFAULT
     return waiting.kept(("parts of", source),
                         lambda progress: held_out.of_corpus(source, progress=progress),

@@ -40,8 +40,8 @@ def show(look: Look) -> None:
     if table is None:
         return
     theirs = second(look, texts, read)
-    overview(look, table, theirs)
-    map_of_heads(look, texts, table)
+    head = overview(look, table, theirs)
+    map_of_heads(look, texts, table, head)
     whole_table(look, table, theirs)
 
 
@@ -71,7 +71,8 @@ def second(look: Look, texts: list, question):
 # -- one number in every head ---------------------------------------------------------------------------
 
 
-def overview(look: Look, table, theirs) -> None:
+def overview(look: Look, table, theirs) -> tuple[int, int]:
+    """One number in every head of both checkpoints, and the open head in words; which that is."""
     from bertscope.analysis.head_statistics import STATISTICS
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -94,6 +95,7 @@ def overview(look: Look, table, theirs) -> None:
     row = table[(table["layer"] == head[0]) & (table["head"] == head[1])].iloc[0]
     st.markdown(in_words(row))
     values.look_at(head)
+    return head
 
 
 def in_plain(name: str) -> str:
@@ -122,7 +124,7 @@ def in_words(row) -> str:
 # -- how alike heads are --------------------------------------------------------------------------------
 
 
-def map_of_heads(look: Look, texts: list, table) -> None:
+def map_of_heads(look: Look, texts: list, table, head: tuple[int, int]) -> None:
     from bertscope.analysis.head_distances import head_map
 
     divergence = distances(look.chosen, texts)
@@ -138,12 +140,12 @@ def map_of_heads(look: Look, texts: list, table) -> None:
     shown = [(look.chosen, ours, table, "main")]
     if theirs is not None:
         shown.append((look.other, theirs, read(look.other, texts), "other"))
-    reach = max(float(abs(m.points).max()) for _, m, _, _ in shown) * 1.15
+    spans = [values.bounds(*(m.points[:, axis] for _, m, _, _ in shown)) for axis in (0, 1)]
     for column, (choice, found, classes, key) in zip(columns, shown):
         with column:
             if theirs is not None:
                 st.markdown(f"**{markdown(choice.label)}**")
-            frame.figure(head_figures.map_of_heads(found.points, classes, reach),
+            frame.figure(head_figures.map_of_heads(found.points, classes, spans, head),
                          f"{choice.stem}-heads", f"heads_{key}")
             st.caption(f"The plane keeps {found.shown:.0%} of the squared distances.")
 

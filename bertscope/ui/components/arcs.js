@@ -158,13 +158,14 @@ function show({ data, parentElement, setTriggerValue }) {
     root.dataset.drawn = performance.now();
   };
   const picture = () => {
-    const copy = svg.cloneNode(true), w = svg.getAttribute('width'), h = svg.getAttribute('height');
-    copy.setAttribute('xmlns', SVG);
+    const copy = svg.cloneNode(true), w = +svg.getAttribute('width'), h = +svg.getAttribute('height') + 40;
+    for (const [n, v] of [['xmlns', SVG], ['height', h], ['viewBox', `0 0 ${w} ${h}`]]) copy.setAttribute(n, v);
     const back = document.createElementNS(SVG, 'rect');
     for (const [n, v] of [['width', w], ['height', h], ['fill', css(root, '--st-background-color') || 'white']]) {
       back.setAttribute(n, v);
     }
     copy.prepend(back);
+    legendIn(copy, head, colours, 24, h - 32, ink);
     return copy;
   };
   legend(root, head, colours);

@@ -52,18 +52,31 @@ const number = (value, digits = 3) => {
 };
 
 const legend = (root, head, table) => {
-  const box = root.querySelector('.legend'), { signed, most = 1 } = head;
+  const box = root.querySelector('.legend');
   box.replaceChildren();
   if (head.legend[0]) make('span', box, head.legend[0]);
   const bar = make('span', box, undefined, 'bar');
   const stops = Array.from({ length: 17 }, (_, i) => hex(table, Math.round(i * 255 / 16)));
   make('i', bar).style.background = `linear-gradient(to right, ${stops.join(', ')})`;
-  const ticks = signed ? [-1, -0.25, 0, 0.25, 1] : [0, 0.05, 0.2, 0.5, 1];
-  for (const tick of ticks) {
-    const label = make('b', bar, number(tick * most, most < 0.3 ? 3 : 2).replace(/\.?0+$/, '') || '0');
-    label.style.left = 100 * level(tick * most, head) / 255 + '%';
+  for (const [value, text] of ticksOf(head)) {
+    make('b', bar, text).style.left = 100 * level(value, head) / 255 + '%';
   }
   if (head.legend[1]) make('span', box, head.legend[1]);
+};
+
+const ticksOf = ({ signed, most = 1 }) =>
+  (signed ? [-1, -0.25, 0, 0.25, 1] : [0, 0.05, 0.2, 0.5, 1]).map((tick) => [tick * most,
+    number(tick * most, most < 0.3 ? 3 : 2).replace(/\.?0+$/, '') || '0']);
+
+// The legend once more, as shapes in a saved picture; needs 34 pixels of height.
+const legendIn = (svg, head, table, x, y, ink) => {
+  for (let i = 0; i < 64; i++) {
+    draw('rect', svg, { x: x + i * 2.5, y, width: 2.6, height: 9, fill: hex(table, Math.round(i * 255 / 63)) });
+  }
+  for (const [value, label] of ticksOf(head)) {
+    draw('text', svg, { x: x + 160 * level(value, head) / 255, y: y + 19, 'font-size': 10, fill: ink,
+      'font-family': 'sans-serif', 'text-anchor': 'middle', 'dominant-baseline': 'central' }, label);
+  }
 };
 
 const download = (blob, name) => {

@@ -77,7 +77,7 @@ function show({ data, parentElement }) {
     point(row, column, gutter + (column + 1) * cell, top + (row + 1) * cell);
   };
   const picture = () => {
-    const w = gutter + C * cell + 8, h = top + R * cell + 8;
+    const w = Math.max(gutter + 190, gutter + C * cell + 8), h = top + R * cell + 44;
     const svg = document.createElementNS(SVG, 'svg');
     for (const [n, v] of [['width', w], ['height', h], ['viewBox', `0 0 ${w} ${h}`], ['xmlns', SVG]]) {
       svg.setAttribute(n, v);
@@ -98,6 +98,7 @@ function show({ data, parentElement }) {
       y: top + (i + 0.5) * cell }, text));
     labels(columns, (text, i) => draw('text', svg, { ...common, transform:
       `translate(${gutter + (i + 0.5) * cell} ${top - 5}) rotate(-90)` }, text));
+    legendIn(svg, head, colours, gutter + 4, h - 32, common.fill);
     return svg;
   };
   legend(root, head, colours);

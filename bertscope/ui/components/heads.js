@@ -91,7 +91,34 @@ function show({ data, parentElement, setTriggerValue }) {
     paint();
   };
   document.addEventListener('bertscope:head', follow);
+  const picture = () => {
+    const w = Math.max(220, gutter + A * (cell + gap)), h = top + L * (cell + gap) + 40;
+    const svg = document.createElementNS(SVG, 'svg');
+    for (const [n, v] of [['width', w], ['height', h], ['viewBox', `0 0 ${w} ${h}`], ['xmlns', SVG]]) {
+      svg.setAttribute(n, v);
+    }
+    draw('rect', svg, { width: w, height: h, fill: css(root, '--st-background-color') || 'white' });
+    draw('image', draw('defs', svg, {}), { id: 'maps', width: A * C, height: L * R,
+      preserveAspectRatio: 'none', style: 'image-rendering: pixelated', href: sheet.toDataURL() });
+    const common = { fill: css(root, '--st-text-color') || 'black', 'font-size': 12, 'text-anchor': 'middle',
+      'font-family': 'sans-serif', 'dominant-baseline': 'central' };
+    for (let a = 0; a < A; a++) {
+      draw('text', svg, { ...common, x: gutter + a * (cell + gap) + cell / 2, y: top / 2 }, a + 1);
+    }
+    for (let l = 0; l < L; l++) {
+      const y = top + l * (cell + gap);
+      draw('text', svg, { ...common, x: gutter / 2 - 3, y: y + cell / 2 }, l + 1);
+      for (let a = 0; a < A; a++) {
+        const part = draw('svg', svg, { x: gutter + a * (cell + gap), y, width: cell, height: cell,
+          viewBox: `${a * C} ${l * R} ${C} ${R}`, preserveAspectRatio: 'none' });
+        draw('use', part, { href: '#maps' });
+      }
+    }
+    legendIn(svg, head, colours, gutter, h - 32, common.fill);
+    return svg;
+  };
   legend(root, head, colours);
+  saving(root, head.name, picture);
   follow();
   const end = watch(root, paint);
   return () => { end(); document.removeEventListener('bertscope:head', follow); };
