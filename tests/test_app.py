@@ -268,15 +268,15 @@ def test_probing_reads_a_file_and_keeps_its_result(own_runs, tmp_path):
     from bertscope.corpus.miniworld import gold_sentences
 
     write_conllu(gold_sentences(40, 3), tmp_path / "gold.conllu")
-    where = {"run": "tiny", "gold_from": "CoNLL-U on this machine"}
+    where = {"run": "tiny", "gold_from": "on this machine"}
     at = app("probing", **where, gold=str(tmp_path / "gold.conllu"))
     assert not at.exception and not at.error
     (spec,) = figures(at)
     assert {trace["name"] for trace in spec["data"]} == {"tiny · step 40", "random weights"}
     analysis = own_runs / "tiny" / "analysis"
-    before = set(analysis.glob("probe-*.parquet"))
+    before = set(analysis.glob("probe_scores-*.parquet"))
     at.run()
-    assert before and set(analysis.glob("probe-*.parquet")) == before
+    assert before and set(analysis.glob("probe_scores-*.parquet")) == before
     at = app("probing", **where, gold=str(tmp_path / "none.conllu"))
     assert not at.exception and "no gold annotation" in at.error[0].value
 

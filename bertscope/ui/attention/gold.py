@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.ui import probes
+from bertscope.errors import BertScopeError
+from bertscope.ui.probing import data as sources
 from bertscope.ui.text import markdown
 
 SOURCES = ("miniworld", "CoNLL-U on this machine", "upload")
@@ -30,15 +31,22 @@ def ask(default: str = "200"):
 def read(where: str):
     """``probing.data`` of the source; None, with a sentence, while there is none."""
     if where == SOURCES[0]:
-        return probes.gold("miniworld", 0.0)[0]
+        return sources.opened("miniworld", 0.0).gold
     if where == SOURCES[1]:
         path = st.text_input("A CoNLL-U file, or a folder with train, dev and test", key="gold",
                              bind="query-params", max_chars=1000,
                              placeholder="ud_english_ewt/ or my.conllu").strip()
         if path:
-            return probes.gold(path, probes.stamp(path))[0]
+            return _gold(sources.opened(path, sources.stamp(path)))
         st.info("Give a path. Universal Dependencies treebanks are in this format.",
                 icon=":material/folder_open:")
         return None
     file = st.file_uploader("A CoNLL-U file", ["conllu"], key="gold_file", max_upload_size=8)
-    return probes.uploaded(file.name, file.getvalue())[0] if file is not None else None
+    return _gold(sources.uploaded(file.name, file.getvalue())) if file is not None else None
+
+
+def _gold(source):
+    """The sentences of a source; a table has none with dependencies."""
+    if source.gold is None:
+        raise BertScopeError(f"{source.name} is a table; give a CoNLL-U file.")
+    return source.gold

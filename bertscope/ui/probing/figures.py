@@ -1,0 +1,185 @@
+"""Figures of probing: curves over layers, maps of layers and steps, confusions, intervals in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bertscope.ui import theme
+from bertscope.ui.text import plotly
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
+           references: Sequence[tuple[str, float]], title: str, whole: bool = False,
+           best: Sequence[int] = (), form: str = ".1%"):
+    """A score over layers with 95 % intervals; the best set is shaded.
+
+    Args:
+        curves: (name, meaning of the colour, dash, table with layer, value, low, high); no interval
+            is drawn where low and high are missing.
+        references: horizontal lines (label, value).
+        whole: from 0 to 1; else as much as the curves need, a reference below that is written out.
+        best: layers that are not significantly below the best one.
+    """
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for start, end in _runs(best):
+        figure.add_vrect(start - 0.4, end + 0.4, fillcolor=theme.colour("main"), opacity=0.13,
+                         line_width=0, layer="below")
+    for name, meaning, dash, table in curves:
+        colour = theme.colour(meaning)
+        bars = {"type": "data", "symmetric": False, "array": table.high - table.value,
+                "arrayminus": table.value - table.low, "color": colour, "thickness": 1.2}
+        figure.add_scatter(
+            x=table.layer, y=table.value, mode="lines+markers", name=plotly(name),
+            line={"color": colour, "dash": dash, "width": 2.5}, marker={"size": 8},
+            error_y=bars if table.low.notna().any() else None,
+            hovertemplate="layer %{x}: %{y:" + form + "}<extra>" + plotly(name) + "</extra>")
+    low, high = (0.0, 1.03) if whole and form == ".1%" else _room([t for *_, t in curves], references)
+    _references(figure, references, low, form)
+    most = max((int(t.layer.max()) for *_, t in curves), default=1)
+    figure.update_xaxes(title="layer (0 = embeddings)", range=[-0.45, most + 0.45], zeroline=False,
+                        tickvals=list(range(most + 1)) if most <= 24 else None, showgrid=False)
+    figure.update_yaxes(tickformat=form.replace(".1%", ".0%"), title=plotly(title),
+                        range=[low, high])
+    return theme.dress(figure, 430)
+
+
+def _references(figure, references, low: float, form: str) -> None:
+    """Grey lines with their names at the right; those below the figure are written at its foot."""
+    below = []
+    for number, (label, value) in enumerate(references):
+        text = f"{plotly(label)} {format(value, form)}"
+        note = {"showarrow": False, "xanchor": "right", "x": 1, "xref": "paper",
+                "font": {"color": theme.colour("baseline"), "size": 12}}
+        if value < low:
+            below.append(text)
+            continue
+        figure.add_hline(value, line={"dash": ("dot", "dash", "longdash", "dashdot")[number % 4],
+                                      "color": theme.colour("baseline"), "width": 1.4})
+        figure.add_annotation(text=text, y=value, yanchor="bottom", **note)
+    if below:
+        figure.add_annotation(text=" · ".join(below) + " ↓", y=0, yref="paper", yanchor="bottom",
+                              **note)
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Runs of consecutive numbers: ``[1, 2, 4]`` -> ``[(1, 2), (4, 4)]``."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found
+
+
+def _room(tables, references) -> tuple[float, float]:
+    """The range of the curves with their intervals, and of the references just above them."""
+    low = min(float(t.low.fillna(t.value).min()) for t in tables)
+    high = max([float(t.high.fillna(t.value).max()) for t in tables]
+               + [value for _, value in references])
+    pad = max(0.02, 0.12 * (high - low))
+    return low - pad if low < 0 else max(0.0, low - pad), high + pad
+
+
+def over_steps(values: np.ndarray, layers: Sequence[int], steps: Sequence[int], title: str,
+               marks: Sequence[tuple[int, str]] = (), best: np.ndarray | None = None,
+               span: tuple[float, float] | None = None):
+    """Layers down, checkpoints across, equally wide. values float [layers, steps].
+
+    Args:
+        best: bool [layers, steps], cells of the best set of the whole map, which get a dot.
+        span: the values of the two ends of the colours; the same for maps side by side.
+        marks: (step, meaning of the colour) of the checkpoints that the page looks at.
+    """
+    import plotly.graph_objects as go
+
+    names = [f"{step:,}" for step in steps]
+    low, high = span or (float(values.min()), float(values.max()))
+    figure = go.Figure(go.Heatmap(
+        z=values, x=names, y=[str(layer) for layer in layers], colorscale=theme.sequential(),
+        zmin=low, zmax=max(high, low + 0.01), xgap=1, ygap=1,
+        hovertemplate="step %{x}, layer %{y}: %{z:.1%}<extra></extra>",
+        colorbar={"thickness": 10, "outlinewidth": 0, "tickformat": ".0%"}))
+    if best is not None and best.any():
+        rows, columns = best.nonzero()
+        figure.add_scatter(
+            x=[names[c] for c in columns], y=[str(layers[r]) for r in rows], mode="markers",
+            marker={"color": theme.colour("background"), "size": 6,
+                    "line": {"color": theme.colour("text"), "width": 1}},
+            name="not significantly below the best", hoverinfo="skip")
+    for step, meaning in marks:
+        if step in steps:
+            at = list(steps).index(step)
+            figure.add_vrect(at - 0.5, at + 0.5, fillcolor="rgba(0,0,0,0)",
+                             line={"color": theme.colour(meaning), "width": 2})
+    figure.update_xaxes(type="category", title="training step", showgrid=False)
+    figure.update_yaxes(type="category", title="layer", showgrid=False)
+    return theme.dress(figure, 110 + 34 * len(layers), title=plotly(title),
+                       margin={"l": 10, "r": 10, "t": 60, "b": 10})
+
+
+def intervals(rows: Sequence[tuple[str, float, float, float, str]], title: str, log: bool = False,
+              range_: tuple[float, float] | None = None, form: str = ".2f", height: int = 0):
+    """A dot with its interval for each name, the first on top.
+
+    Args:
+        rows: (name, value, low, high, meaning of the colour); rows of one name share a line.
+    """
+    import plotly.graph_objects as go
+
+    names = list(dict.fromkeys(name for name, *_ in rows))
+    figure = go.Figure()
+    for meaning in dict.fromkeys(row[4] for row in rows):
+        own = [row for row in rows if row[4] == meaning]
+        shift = {"main": -0.12, "other": 0.12}.get(meaning, 0.0) \
+            if len({row[4] for row in rows}) > 1 else 0.0
+        figure.add_scatter(
+            x=[row[1] for row in own], y=[names.index(row[0]) + shift for row in own],
+            mode="markers", marker={"size": 11, "color": theme.colour(meaning)}, showlegend=False,
+            customdata=[(plotly(row[0]), row[2], row[3]) for row in own],
+            error_x={"type": "data", "symmetric": False, "thickness": 1.6,
+                     "color": theme.colour(meaning), "array": [row[3] - row[1] for row in own],
+                     "arrayminus": [row[1] - row[2] for row in own]},
+            hovertemplate="%{customdata[0]}: %{x:" + form + "} (%{customdata[1]:" + form
+                          + "} to %{customdata[2]:" + form + "})<extra></extra>")
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=[plotly(n) for n in names],
+                        autorange="reversed", zeroline=False, showgrid=False)
+    figure.update_xaxes(title=plotly(title), type="log" if log else "linear", zeroline=False,
+                        range=range_)
+    return theme.dress(figure, height or 90 + 34 * len(names))
+
+
+def confusion(counts: np.ndarray, names: Sequence[str], title: str):
+    """Row = the gold label, column = the answer; colours are shares of the row. counts int [K, K]."""
+    import numpy as np
+    import plotly.graph_objects as go
+
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    labels, size = [plotly(name) for name in names], len(names)
+    figure = go.Figure(go.Heatmap(
+        z=shares, customdata=np.stack([counts.astype(object), *_named(labels)], -1),
+        colorscale=theme.sequential(), zmin=0, zmax=1, xgap=1, ygap=1,
+        texttemplate="%{customdata[0]:,}" if size <= 20 else None, textfont={"size": 11},
+        hovertemplate="gold %{customdata[1]}, answer %{customdata[2]}: %{customdata[0]:,} "
+                      "(%{z:.1%})<extra></extra>",
+        colorbar={"thickness": 10, "outlinewidth": 0, "tickformat": ".0%"}))
+    axis = {"tickvals": list(range(size)), "ticktext": labels, "showgrid": False, "zeroline": False}
+    figure.update_xaxes(**axis, title="answer", side="top", tickangle=-45)
+    figure.update_yaxes(**axis, title="gold", autorange="reversed")
+    return theme.dress(figure, 170 + 26 * size, title=plotly(title),
+                       margin={"l": 10, "r": 10, "t": 40, "b": 10})
+
+
+def _named(labels: Sequence[str]):
+    """The gold label and the answer of each cell: two object arrays [K, K]."""
+    import numpy as np
+
+    names = np.array(labels, dtype=object)
+    return np.repeat(names[:, None], len(names), 1), np.repeat(names[None], len(names), 0)

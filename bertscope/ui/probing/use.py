@@ -1,0 +1,136 @@
+"""Does the model use what a probe finds? Take it out of the states and watch the model's own loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from bertscope.errors import BertScopeError
+from bertscope.ui import frame, loaders, waiting
+from bertscope.ui.probing import data, exports, figures, results
+from bertscope.ui.probing.layers import said
+from bertscope.ui.text import markdown
+
+EXPLANATION = r"""
+What a layer says *linearly* of the task is removed from its states, the model goes on from there, and
+its guesses of masked pieces are compared with those of the untouched model, and with those after as many
+directions drawn at random were removed.
+
+*LEACE* (Belrose et al. 2023) removes it in closed form with the least change; *INLP* (Ravfogel et al.
+2020) trains probe after probe and projects each one's directions away. Afterwards a new linear probe does
+no better than the majority (the column *probe*): what other probes could find may still be there.
+
+The figure shows the loss that removing the task costs **more than removing as much at random**, in
+nats per masked piece, with its 95 % interval (paired bootstrap over sentences). At or below 0: the
+probe can read it, but the model does not need it for its guesses. Above 0: it is used, or something that
+goes along with it.
+
+Elazar et al. 2021, *Amnesic probing*.
+"""
+
+METHODS = {"LEACE": "leace", "INLP": "inlp"}
+SIZES = {"300": (300, 100, 200), "1,000": (1000, 200, 300)}
+KINDS = ("probeamnesic", "probeamnesic_layers")
+
+
+@dataclass(frozen=True)
+class Removed:
+    """``table`` and ``summary`` as in ``amnesic.AmnesicResult``."""
+
+    table: Any
+    summary: Any
+
+
+def show(look) -> None:
+    items = data.items(look.source, look.asked.task, look.asked.apart)
+    if items.kind != "word":
+        st.info("What is removed is what the states of single words say: choose a task about words.",
+                icon=":material/rule:")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        method = st.segmented_control("Removed by", list(METHODS), default="LEACE", required=True,
+                                      key="erase_method", bind="query-params") or "LEACE"
+        size = st.segmented_control("Training sentences", list(SIZES), default="300", required=True,
+                                    key="erase_size", bind="query-params") or "300"
+    found = []
+    for choice, meaning in look.sides:
+        try:
+            own = removed(look, choice, items, METHODS[method], SIZES[size])
+        except BertScopeError as error:
+            if meaning == "main":
+                raise
+            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
+            continue
+        if own is not None:
+            found.append((choice, meaning, own))
+    if not found or found[0][1] != "main":
+        st.caption("The model reads the test sentences anew for each layer and each control: a minute or "
+                   "more.")
+        return
+    excess(look, found)
+    numbers(look, found)
+
+
+def removed(look, choice, items, method: str, sizes: tuple[int, int, int]):
+    """``Removed`` of a checkpoint, from the disk or computed; None while it waits or is cancelled."""
+    from bertscope.analysis.cache import analysis_folder, kept_frame
+    from bertscope.analysis.loading import weights_fingerprint
+    from bertscope.analysis.probing import amnesic
+
+    values = {"method": method, "max_train": sizes[0], "max_valid": sizes[1], "max_test": sizes[2]}
+    key = {"version": amnesic.VERSION, "checkpoint": weights_fingerprint(choice.path),
+           "task": items.task, "items": items.fingerprint, **values}
+    folder = analysis_folder(choice.path)
+    kept = [kept_frame(folder, kind, key) for kind in KINDS]
+    if all(table is not None for table in kept):
+        return Removed(*kept)
+    wanted = ("amnesic", choice.path, loaders.stamp(choice.path), tuple(sorted(key.items())))
+    results.waits(wanted)
+    return waiting.kept(wanted, lambda told: _compute(
+        look, choice, items, amnesic.AmnesicConfig(**values), folder, key, results.seldom(told)),
+        f"the loss of {choice.label} without the task")
+
+
+def _compute(look, choice, items, config, folder, key: dict, told) -> Removed:
+    from bertscope.analysis.cache import cached_frame
+    from bertscope.analysis.probing.amnesic import amnesic
+
+    model = look.model if choice is look.chosen else loaders.model(choice)
+    made = amnesic(model, items, config, progress=told)
+    return Removed(*(cached_frame(folder, kind, key, lambda table=table: table)
+                     for kind, table in zip(KINDS, (made.table, made.summary), strict=True)))
+
+
+def excess(look, found) -> None:
+    """What removing the task costs more than removing at random, over the layers."""
+    own = found[0][2].summary
+    needed = [int(layer) for layer in own.layer[own.low > 0]]
+    task = markdown(look.title(look.asked.task))
+    if needed:
+        st.markdown(f"##### {task}: removing it costs more than chance in {said(needed)}")
+    else:
+        st.markdown(f"##### {task}: in no layer does removing it cost more than removing as much at random")
+    drawn = [(choice.label, meaning, "solid", one.summary.assign(value=one.summary.excess))
+             for choice, meaning, one in found]
+    figure = figures.layers(drawn, [("as at random", 0.0)], "loss beyond random removal, nats",
+                            form=".3f")
+    frame.figure(figure, f"{look.chosen.stem}-amnesic", "amnesic_curve")
+
+
+def numbers(look, found) -> None:
+    """All rows, and the downloads."""
+    import pandas as pd
+
+    table = pd.concat([own.table.assign(checkpoint=choice.label) for choice, _, own in found],
+                      ignore_index=True)
+    shown = [c for c in ("checkpoint", "layer", "removed", "rank", "variance", "probe", "majority", "mlm",
+                         "change", "low", "high", "accuracy") if c in table]
+    with st.expander("The numbers", icon=":material/table:"):
+        st.dataframe(table[shown], hide_index=True, width="stretch", column_config={
+            c: st.column_config.NumberColumn(format="%.4f") for c in shown
+            if c not in ("checkpoint", "layer", "removed", "rank")})
+    name = f"{look.chosen.stem}-amnesic-{look.asked.task}".replace(":", "-")
+    with st.container(horizontal=True):
+        exports.tables(table, name, "amnesic")
