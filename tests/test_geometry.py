@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import tiny_models
-from bertscope.analysis import alignment, contexts, geometry, input_table
+from bertscope.analysis import alignment, contexts, geometry, input_table, word_geometry
 from bertscope.analysis.activations import load, word_states
 from bertscope.analysis.cka import cka, cka_grid
-from bertscope.analysis.embeddings import neighbours, principal
+from bertscope.analysis.embeddings import neighbours, principal, project, trustworthiness
 from bertscope.analysis.geometry import Occurrences
+from bertscope.analysis.movement import farthest, lay
 from bertscope.errors import BertScopeError
 
 
@@ -371,3 +372,76 @@ def test_a_real_bert_separates_the_senses_of_bank_with_depth():
     layers = [geometry.measure(states[layer], occurrences, only="bank") for layer in range(7)]
     # Ethayarajh 2019, figure 2: the deeper the layer, the less a word resembles itself elsewhere.
     assert layers[0].self_similarity > layers[3].self_similarity > layers[6].self_similarity
+
+
+# -- sequences of maps, tables of words -------------------------------------------------------
+
+
+def test_a_sequence_is_each_steps_own_map_turned_onto_its_neighbours():
+    random = np.random.default_rng(0)
+    steps = [random.normal(size=(30, 8)) * np.linspace(3, 1, 8)]
+    for _ in range(3):
+        turn = np.linalg.qr(random.normal(size=(8, 8)))[0]
+        steps.append(steps[-1] @ turn + random.normal(size=(30, 8)) * 0.05)
+    told = []
+    path = lay(steps, reference=1, progress=lambda m, s: told.append(s))
+    maps = [principal(step, 2) for step in steps]
+    np.testing.assert_allclose(path.coordinates,
+                               alignment.chained([m for m, _ in maps], 1), atol=1e-9)
+    np.testing.assert_allclose(path.kept, [sum(shares) for _, shares in maps])
+    before, after = path.jumps
+    assert after < 0.2 and after < before and told == sorted(told)
+    assert path.trust == pytest.approx([trustworthiness(s, m) for s, (m, _) in zip(steps, maps)])
+    one = lay(steps, plane=True)
+    np.testing.assert_allclose(one.coordinates, alignment.one_plane(steps)[0])
+    assert one.jumps[0] == one.jumps[1] > after  # in one plane a rotation is a movement
+    np.testing.assert_allclose(lay(steps, reference=1, equal=True).coordinates,
+                               alignment.same_size(path.coordinates))
+    assert farthest(path.coordinates, 2) == list(np.argsort(-np.sqrt(
+        (np.diff(path.coordinates, axis=0) ** 2).sum(2)).sum(0))[:2])
+
+
+def test_a_step_where_nothing_differs_is_a_point():
+    steps = [np.ones((12, 5)), np.random.default_rng(0).normal(size=(12, 5))]
+    for method in ("pca", "tsne"):
+        path = lay(steps, method)
+        assert (path.coordinates[0] == 0).all() and np.ptp(path.coordinates[1]) > 0
+        assert np.isnan(path.trust[0]) and (path.kept is None) == (method == "tsne")
+    for bad, part in (([np.ones((9, 4))] * 2, "same vector"), ([np.ones((2, 4))], "at least 3"),
+                      ([np.full((9, 4), np.nan)], "not finite")):
+        with pytest.raises(BertScopeError, match=part):
+            lay(bad)
+    with pytest.raises(BertScopeError, match="1,000 texts"):
+        lay([np.random.default_rng(0).normal(size=(1001, 4))], "tsne")
+
+
+def test_a_sequence_of_tsne_maps_jumps_less_than_maps_of_their_own():
+    random = np.random.default_rng(1)
+    centres = np.repeat(random.normal(size=(4, 10)) * 8, 10, axis=0)
+    steps = [centres + random.normal(size=(40, 10)) for _ in range(3)]
+    path = lay(steps, "tsne", reference=0)
+    alone = np.stack([project(step, "tsne", seed=n).coordinates for n, step in enumerate(steps)])
+    assert alignment.jump(path.coordinates) < 0.6 * alignment.jump(alone)
+    np.testing.assert_allclose(path.coordinates[0], alone[0] - alone[0].mean(0), atol=1e-6)
+
+
+def test_the_table_of_layers_measures_each_layer(tmp_path):
+    tiny_models.save(tmp_path)
+    model = load(tmp_path)
+    texts = [f"the cat {verb} on the mat ." for verb in ("sat", "walk", "play", "of", "in", "new")]
+    found = word_geometry.sample(texts)
+    assert found[0] == ["the", "cat", "sat", "on", "the", "mat", "."]
+    assert word_geometry.sample(texts, 14) == found[:2]
+    table = word_geometry.layer_table(model, found, only="CAT")
+    assert list(table.layer) == [0, 0, 1, 1, 2, 2, 3, 3]
+    states, (sentence, place) = word_states(model, found)
+    cat = states[2][place == 1]
+    raw = table[(table.layer == 2) & (table["values"] == "raw")].iloc[0]
+    assert raw.self_similarity == pytest.approx(geometry.mean_cosine(cat))
+    words = place < 6  # the full stop is read, but not measured
+    assert raw.norm == pytest.approx(np.linalg.norm(states[2][words], axis=1).mean())
+    even = table[(table.layer == 2) & (table["values"] == "standardised")].iloc[0]
+    assert even.self_similarity == pytest.approx(
+        geometry.mean_cosine(geometry.standardised(states[2][words])[place[words] == 1]))
+    assert word_geometry.split_words("Don't stop, ok!") == ["Don't", "stop", ",", "ok", "!"]
+    assert word_geometry.split_words("我们去北京") == ["我们", "去", "北京"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bertscope.ui import theme
-from bertscope.ui.text import hover, plotly
+from bertscope.ui.text import plotly
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,43 +137,3 @@ def heat_map(weights: np.ndarray, tokens: Sequence[str], title: str, difference:
                         constraintoward="top")
     return theme.dress(figure, min(820, 190 + 20 * size),
                        title_text=plotly(title))
-
-
-def scatter(table: pd.DataFrame, label: str | None, texts: Sequence[str], axes: tuple[str, str],
-            narrow: bool = False):
-    """A map of texts: ``table`` has ``x``, ``y`` and the column ``label``.
-
-    Numbers get a continuous scale, words a colour and a symbol each; the trace of a point and its
-    place in ``table`` travel in ``customdata``. Both axes have one scale: distances are comparable.
-    """
-    import pandas as pd
-    import plotly.graph_objects as go
-
-    figure, boxes = go.Figure(), [hover(t) for t in texts]
-    common = {"mode": "markers", "hovertemplate": "%{text}<extra>%{meta}</extra>"}
-    if label is None:
-        figure.add_scatter(x=table.x, y=table.y, text=boxes, customdata=table.index, meta="",
-                             marker={"color": theme.colour("main"), "size": 8, "opacity": 0.8},
-                             **common)
-    elif pd.api.types.is_numeric_dtype(table[label]):
-        figure.add_scatter(
-            x=table.x, y=table.y, customdata=table.index, mode="markers", meta="",
-            text=[f"<b>{plotly(v)}</b><br>{b}" for v, b in zip(table[label], boxes)],
-            hovertemplate="%{text}<extra></extra>",
-            marker={"color": table[label], "colorscale": "Cividis", "size": 8, "opacity": 0.85,
-                    "colorbar": {"title": plotly(label), "thickness": 10, "outlinewidth": 0}})
-    else:
-        values, colours = table[label].astype(str), len(theme.CATEGORIES)
-        for number, value in enumerate(values.value_counts().index):
-            rows = values == value
-            name = plotly(value)
-            figure.add_scatter(
-                x=table.x[rows], y=table.y[rows], name=name, meta=name,
-                text=[b for b, r in zip(boxes, rows) if r], customdata=table.index[rows],
-                marker={"color": theme.categories(number + 1)[-1], "size": 8, "opacity": 0.85,
-                        "symbol": theme.SYMBOLS[number // colours % len(theme.SYMBOLS)]},
-                **common)
-    figure.update_xaxes(title=axes[0], zeroline=False, showticklabels=False)
-    figure.update_yaxes(title=axes[1], zeroline=False, showticklabels=False, scaleanchor="x")
-    legend = {"orientation": "h", "y": -0.12, "yanchor": "top"} if narrow else {"orientation": "v"}
-    return theme.dress(figure, 560, legend=legend, margin={"l": 10, "r": 10, "t": 10, "b": 10})

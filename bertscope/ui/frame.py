@@ -13,7 +13,7 @@ from bertscope.errors import BertScopeError
 from bertscope.ui import sidebar
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
-from bertscope.ui.theme import plotly_config
+from bertscope.ui.theme import colour, plotly_config
 
 PAGES = "pages"
 TRAIN_PAGE = f"{PAGES}/train.py"
@@ -183,7 +183,14 @@ def figure(fig, name: str, key: str, **more):
 
 
 def download_figure(fig, name: str, key: str) -> None:
-    """The figure as one offline HTML page, made when it is asked for."""
-    st.download_button("Figure (HTML)", lambda: fig.to_html(include_plotlyjs=True).encode(),
+    """The figure as one offline HTML page in the theme's colours, made when it is asked for."""
+    ground = colour("background")
+
+    def page() -> bytes:
+        saved = type(fig)(fig).update_layout(paper_bgcolor=ground)
+        return saved.to_html(include_plotlyjs=True).replace(
+            "<body>", f'<body style="background:{ground}">', 1).encode()
+
+    st.download_button("Figure (HTML)", page,
                        file_name=f"{name}.html", mime="text/html", icon=":material/download:",
                        on_click="ignore", key=key, type="tertiary")

@@ -228,20 +228,3 @@ def keep(key: tuple, compute: Callable[[], object]):
         while len(results) > MOST_RESULTS:
             results.popitem(last=False)
     return found
-
-
-def vectors(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: str, progress=None):
-    """float32 [N, H]: one vector for each text from one layer."""
-    from bertscope.analysis.activations import pool
-
-    return keep(("vectors", path, stamp, texts, layer, how),
-                lambda: pool(_model(path, stamp), texts, layer, how, progress))
-
-
-def projection(path: str, stamp: float, texts: tuple[str, ...], layer: int, how: str, method: str,
-               progress=None):
-    """The same vectors on a plane."""
-    from bertscope.analysis.embeddings import project
-
-    return keep(("projection", path, stamp, texts, layer, how, method),
-                lambda: project(vectors(path, stamp, texts, layer, how, progress), method))

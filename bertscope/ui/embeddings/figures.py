@@ -54,7 +54,9 @@ def cloud(coordinates, values, title: str | None, texts: Sequence[str], numbers:
                        "line": {"width": ring}}, legend=True, many=len(rows) > MANY)
     legend = {"orientation": "h", "y": -0.12, "yanchor": "top"} if narrow else \
         {"orientation": "v", "itemsizing": "constant"}
-    theme.dress(figure, height, legend=legend, margin={"l": 10, "r": 10, "t": 10, "b": 10})
+    theme.dress(figure, height, legend=legend, margin={"l": 10, "r": 10, "t": 30, "b": 10},
+                modebar={"bgcolor": "rgba(0,0,0,0)", "color": theme.colour("baseline"),
+                         "activecolor": theme.colour("main")})
     return _space(figure, axes, reach) if space else _flat(figure, axes, reach)
 
 
@@ -111,7 +113,7 @@ def _flat(figure, axes, reach):
     figure.update_xaxes(title=axes[0], zeroline=False, showticklabels=False, range=limit)
     figure.update_yaxes(title=axes[1], zeroline=False, showticklabels=False, range=limit,
                         scaleanchor="x")
-    return figure.update_layout(dragmode="lasso")
+    return figure  # dragging moves: where it gathers, Streamlit takes no clicks
 
 
 def _space(figure, axes, reach):
@@ -124,8 +126,9 @@ def _space(figure, axes, reach):
 
 
 def config(name: str, space: bool = False) -> dict:
-    """Plotly's toolbar with the lasso and the box; the wheel zooms in space only."""
-    return {**theme.plotly_config(name), "scrollZoom": space,
+    """Plotly's toolbar, always in sight, with the lasso and the box; the wheel zooms in space only.
+    """
+    return {**theme.plotly_config(name), "scrollZoom": space, "displayModeBar": True,
             "modeBarButtonsToRemove": ["autoScale2d"]}
 
 

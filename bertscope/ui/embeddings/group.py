@@ -58,17 +58,28 @@ def show(found, gathered: list[int], numbers, side: dict, coordinates, label: st
     st.markdown(f"**{len(gathered):,} {noun} gathered** of {len(numbers):,}")
     if label and found.table[label].nunique() <= 50:
         st.caption(composition(found.table.iloc[list(numbers)][label], table[label], label))
+    st.session_state["_gathered"] = gathered
     st.dataframe(table.head(MOST_LISTED), hide_index=True, width="stretch", height=260,
+                 key="group_rows", on_select=take_row, selection_mode="single-row",
                  column_order=[c for c in ("text", label) if c] + [
                      c for c in table.columns if c not in ("text", label)])
     places = coordinates[[where[n] for n in gathered]]
     with st.container(horizontal=True, vertical_alignment="center"):
-        if len(gathered) > MOST_LISTED:
-            st.caption(f"The first {MOST_LISTED:,} are listed; the file has all.")
+        st.caption((f"The first {MOST_LISTED:,} are listed; the file has all. "
+                    if len(gathered) > MOST_LISTED else "")
+                   + "Mark a line for its nearest. A double click on the map lets a group go.")
         frame.download_csv(table.assign(**{f"map {letter}": places[:, i] for i, letter in
                                            enumerate("xyz"[:places.shape[1]])}),
                            f"{side['choice'].stem}-layer-{side['layer']}-group",
                            "This group (CSV)", key="group_csv")
+
+
+def take_row() -> None:
+    """The marked line of the list becomes the chosen text."""
+    marked = (st.session_state.get("group_rows") or {}).get("selection", {}).get("rows", [])
+    gathered = st.session_state.get("_gathered", [])
+    if marked and marked[0] < len(gathered):
+        _keep(gathered[marked[0]])
 
 
 def composition(every, own, label: str) -> str:

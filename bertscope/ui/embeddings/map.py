@@ -192,7 +192,8 @@ def one(found, side: dict, own, numbers, label, boxes, hits, reach, point, searc
     st.plotly_chart(figure, key=key, width="stretch", theme=None,
                     config=figures.config(stem, space), **more)
     held = f"holds {sum(projected.explained):.0%} of the variance · " if projected.explained else ""
-    hint = "drag to turn it" if space else "click a point, or draw around several"
+    hint = "drag to turn it" if space else \
+        "click a point for its nearest; the lasso above the map gathers several"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"{len(numbers):,} {noun}, layer {side['layer']} · {held}trustworthiness "
                    f"{projected.trustworthiness:.2f} · {hint}")

@@ -100,9 +100,15 @@ def _played(figure, steps, reference: int, x: str, narrow: bool):
               "bgcolor": theme.colour("grid"), "activebgcolor": theme.colour("main"),
               "steps": [{"label": f"{step:,}", "method": "animate",
                          "args": [[str(step)], options(way, way)]} for step in steps]}
-    legend = {"orientation": "h", "y": -0.28, "yanchor": "top"} if narrow else {}
-    return figure.update_layout(updatemenus=[button], sliders=[slider], dragmode=(
-        figure.layout.dragmode if figure.layout.dragmode == "orbit" else "pan"), legend=legend)
+    figure.update_layout(updatemenus=[button], sliders=[slider])
+    if not narrow:
+        return figure
+    for trace in figure.data:  # the mouse names a trail; there is no room for its text
+        trace.showlegend = bool(trace.showlegend) and trace.mode == "markers"
+    rows = -(-sum(bool(trace.showlegend) for trace in figure.data) // 3)
+    return figure.update_layout(
+        margin_b=120 + 20 * rows, height=560 + 20 * rows,
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"})
 
 
 def losses(laid: list[dict], x: str):
@@ -115,10 +121,8 @@ def losses(laid: list[dict], x: str):
             series.append((f"{name}share of the variance on the map", side["steps"], path.kept,
                            colour, "solid"))
         series.append((f"{name}trustworthiness", side["steps"], path.trust, colour, "dot"))
-    figure = figures.lines(series, "What the maps hold of each step", x, ".0%", -0.03, 1.05, 240)
-    if x != "layer":  # learning happens early: by rank, as checkpoints are saved
-        figure.update_xaxes(type="category", title="training step")
-    return figure
+    return figures.lines(series, f"What the maps hold of each {x.rsplit(' ', 1)[-1]}", x, ".0%",
+                         -0.03, 1.05, 240, steps=x != "layer")
 
 
 def table(coordinates, side: dict, found, x: str):

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, texts, uploads
+from bertscope.ui import loaders, texts, uploads
 from bertscope.ui.embeddings import Look
 from bertscope.ui.text import markdown, shorten
 
@@ -139,17 +139,12 @@ def warn_of_cls(look: Look, at) -> None:
     if at is None or at.how != "cls" or sentence_model(look.chosen.path):
         return
     model = look.model
-    if model.has_nsp_head or model.has_sop_head:
-        taught = "only the question whether two texts belong together trained it"
-    else:
-        taught = "nothing in this checkpoint's pretraining asked anything of it"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.warning(f"**[CLS] is no sentence vector before fine-tuning:** {taught}. As a measure of "
-                   "meaning BERT-base's raw [CLS] reached a rank correlation of .29, averaged GloVe "
-                   "vectors .61 (Reimers and Gurevych 2019, table 1).",
-                   icon=":material/warning:", width="stretch")
-        st.button("Use the mean", key="use_mean", icon=":material/functions:",
-                  on_click=frame.set_state, kwargs={"pooling": MEAN})
+    taught = "only the question whether two texts belong together trained it directly" \
+        if model.has_nsp_head or model.has_sop_head else \
+        "nothing in this checkpoint's pretraining asked anything of it"
+    st.warning(f"**[CLS] is no sentence vector before fine-tuning**: {taught}. For likeness of "
+               "meaning, BERT-base's raw [CLS] reached a rank correlation of .29, averaged GloVe "
+               "vectors .61 (Reimers and Gurevych 2019, table 1).", icon=":material/warning:")
 
 
 def sentence_model(path: str) -> bool:

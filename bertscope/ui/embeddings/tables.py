@@ -206,7 +206,7 @@ def position_map(side: dict, column):
 
 
 def positions_over_steps(look: Look) -> None:
-    """Since when near positions are alike."""
+    """How alike near and far positions were at the run's checkpoints."""
     import pandas as pd
 
     from bertscope.analysis.input_table import by_distance, position_similarity, tables
@@ -219,7 +219,7 @@ def positions_over_steps(look: Look) -> None:
     table = asked(look, "positions", (), ask)
     if table is not None and not table.empty:
         order = [f"{k} apart" for k in APART]
-        st.altair_chart(curves.lines(table, "cosine", "apart", order, "When positions got an order",
+        st.altair_chart(curves.lines(table, "cosine", "apart", order, "Cosine of positions that are so far apart",
                                      marks(look), zero=False), width="stretch", theme=None)
         frame.download_csv(pd.DataFrame(table), f"{look.chosen.run.name}-positions-over-steps",
                            key="positions_csv")
@@ -288,7 +288,6 @@ def draw_lengths(side: dict, long, names, count, shown) -> None:
         [int(i) for i in shown], ("times seen", "length"), height=380)
     figure.update_xaxes(type="log", showticklabels=True, title=plotly("times seen by this step"))
     figure.update_yaxes(showticklabels=True, scaleanchor=None, title="length of the vector")
-    figure.update_layout(dragmode="pan")
     frame.figure(figure, f"{side['choice'].stem}-lengths", "lengths")
     with row():
         st.caption(f"{len(shown):,} pieces that were seen; {never:,} others never were. Rank "
