@@ -14,6 +14,7 @@ from pathlib import Path
 from bertscope import config as settings
 from bertscope import launch, runs
 from bertscope.errors import BertScopeError
+from bertscope.probe_command import add_probe
 from bertscope.score_command import add_score
 
 SECTIONS = {
@@ -55,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_plan(commands)
     _add_compare(commands)
-    _add_probe(commands)
+    add_probe(commands)
     _add_predict(commands)
     add_score(commands)
     demo = commands.add_parser("demo", help="train the demo run in the background, open the app on it",
@@ -163,15 +164,15 @@ def _compare(args) -> int:
 
 def _upos_probe(data_name: str):
     """A function from a run to its mean test accuracy over layers 1 ... L: none is picked out."""
-    from bertscope.analysis.activations import load
-    from bertscope.analysis.probing import ProbeConfig, data, probe
+    from bertscope.analysis.probing.protocol import Protocol
+    from bertscope.analysis.probing.sources import open_source
+    from bertscope.analysis.probing.study import study
 
-    gold = data(data_name)
-    config = ProbeConfig(task="upos", max_train=4000, max_test=4000, random_init=False)
+    items = open_source(data_name).items("upos")
+    protocol = Protocol(max_train=4000, control=False, random=False)
 
     def accuracy(run: runs.Run) -> float:
-        table = probe(load(run.checkpoints()[-1].path), gold.train, gold.valid, gold.test,
-                      config).to_frame()
+        table = study([run.checkpoints()[-1]], [items], protocol).scores
         return float(table.loc[table["layer"] >= 1, "accuracy"].mean())
 
     return accuracy
@@ -296,67 +297,7 @@ def _report(run: runs.Run) -> int:
     return 0 if status["state"] in ("finished", "stopped") else 1
 
 
-# -- probe and predict ------------------------------------------------------------------------
-
-
-def _add_probe(commands) -> None:
-    parser = commands.add_parser(
-        "probe", help="what does each layer know? (part of speech, number ...)",
-        description="Train a linear classifier on each layer's word vectors and test it on "
-                    "held-out sentences.",
-        epilog="Example:  bertscope probe demo --data ud_english_ewt/ --task upos",
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", help="a run (demo), a run at a step (demo@400), "
-                                           "a checkpoint directory or a hub name")
-    parser.add_argument("--data", default="miniworld",
-                        help="miniworld, a .conllu file, or a folder with train, dev and test "
-                             "(%(default)s)")
-    parser.add_argument("--task", default="upos", help="upos, xpos, deprel or feat:NAME, e.g. "
-                                                       "feat:Number (%(default)s)")
-    parser.add_argument("--max-train", type=int, default=8000, help="training words (%(default)s)")
-    parser.add_argument("--max-test", type=int, default=4000, help="test words (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed (%(default)s)")
-    parser.add_argument("--masked", action="store_true",
-                        help="hide each probed word behind [MASK]: what does its context tell?")
-    parser.add_argument("--no-random", action="store_true",
-                        help="leave out the same model with random weights (half the time)")
-    parser.add_argument("--output", type=Path, help="write the result to this CSV file")
-    parser.set_defaults(command=_probe)
-
-
-def _probe(args) -> int:
-    from tqdm import tqdm
-
-    from bertscope.analysis.activations import load
-    from bertscope.analysis.probing import ProbeConfig, data, probe
-
-    model = load(runs.find_checkpoint(args.checkpoint))
-    gold = data(args.data)
-    print(f"Probing {model.path} ...", flush=True)
-    config = ProbeConfig(task=args.task, max_train=args.max_train, max_test=args.max_test,
-                         seed=args.seed, masked=args.masked,
-                         random_init=not args.no_random)
-    with tqdm(total=100, disable=not sys.stderr.isatty(), bar_format="{l_bar}{bar}") as bar:
-        def show(message: str, fraction: float | None) -> None:
-            bar.set_description_str(message)
-            if fraction is not None:
-                bar.n = round(100 * fraction)
-            bar.refresh()
-
-        result = probe(model, gold.train, gold.valid, gold.test, config, show)
-    table = result.to_frame()
-    print(f"{args.task} on {gold.name}: {result.n_train} training, {result.n_valid} validation, "
-          f"{result.n_test} test words, {len(result.labels)} labels, seed {args.seed}")
-    shown = ["weights", "layer", "accuracy", "low", "high", "macro_f1"]
-    print(table[shown].to_string(index=False, float_format=lambda x: f"{x:.3f}"))
-    print(f"Majority label {result.majority:.3f}; most frequent label of each word "
-          f"{result.type_baseline:.3f}.")
-    if args.output:
-        try:
-            table.to_csv(args.output, index=False)
-        except OSError as error:
-            raise BertScopeError(f"{args.output} cannot be written: {error.strerror}.") from None
-    return 0
+# -- predict ----------------------------------------------------------------------------------
 
 
 def _add_predict(commands) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,7 @@ class Request:
     Attributes:
         checkpoints: runs (``demo``), steps (``demo@400``), directories, hub names.
         data: ``miniworld``, a treebank, a table, a file of SentEval.
-        tasks: their names; empty for a table's own.
+        tasks: their names; empty for ``upos``, or of a table its own.
         every_step: all checkpoints of the runs named, instead of their newest.
         split_seed: of the split and of what tasks draw.
         apart: no word type in two parts.
@@ -32,7 +33,7 @@ class Request:
 
     checkpoints: tuple[str, ...]
     data: str = "miniworld"
-    tasks: tuple[str, ...] = ("upos",)
+    tasks: tuple[str, ...] = ()
     protocol: Protocol = field(default_factory=Protocol)
     seeds: tuple[int, ...] = (0,)
     every_step: bool = False
@@ -82,6 +83,22 @@ class Request:
                           **{name: tuple(values[name]) for name in ("checkpoints", "tasks", "seeds")}})
         except (TypeError, KeyError, AttributeError):
             raise BertScopeError("This is no record of a probing.") from None
+
+
+def probe(checkpoints: str | Sequence[str], data: str | Path = "miniworld", tasks: Sequence[str] = (),
+          seeds: Sequence[int] = (0,), progress: Progress | None = None, *, every_step: bool = False,
+          split_seed: int = 0, apart: bool = False, unique: bool = False, **protocol) -> Result:
+    """What each layer of one or several checkpoints knows: see ``Request`` for the arguments.
+
+    Args:
+        protocol: settings of ``Protocol`` by name, for example ``max_train=20000, mix=True``.
+
+    Raises:
+        BertScopeError: there is no such checkpoint, data, task or setting.
+    """
+    names = (checkpoints,) if isinstance(checkpoints, str) else tuple(map(str, checkpoints))
+    return Request(names, str(data), tuple(tasks), Protocol.from_dict(protocol), tuple(seeds),
+                   every_step, split_seed, apart, unique).answer(progress)
 
 
 def reproduce(path: str | Path, progress: Progress | None = None, open_model: OpenModel = load,

@@ -129,6 +129,7 @@ class Result:
         accuracy, draws = self.draws(task, cells)
         low, high = interval(draws)
         against = compare(accuracy, draws)
+        bottom = self._layer_0(task, checkpoint)
         baseline = self._above_random(task, cells, accuracy, draws)
         means = table.groupby("layer").mean(numeric_only=True)
         spread = table.groupby("layer")["accuracy"].std(ddof=1)
@@ -137,10 +138,15 @@ class Result:
                    "mix": mix, "layer": cell.layer, "accuracy": accuracy[place], "low": low[place],
                    "high": high[place], "sd": spread[cell.layer],
                    "best": bool(against.as_good[place]), "below_best_p": against.p[place],
-                   "layer_0": accuracy[0] if cells[0].layer == 0 and not mix else np.nan,
+                   "layer_0": bottom,
                    **{name: values[place] for name, values in baseline.items()},
                    **{name: means.loc[cell.layer, name] for name in MEANS if name in means},
                    "seeds": len(self.seeds)}
+
+    def _layer_0(self, task: str, checkpoint: str) -> float:
+        if 0 not in self.layers_of(checkpoint):
+            return float("nan")
+        return float(self.draws(task, [Cell(checkpoint, 0)])[0][0])
 
     def _above_random(self, task: str, cells: list[Cell], accuracy, draws) -> dict[str, np.ndarray]:
         """Each cell beside the same one of random weights."""
@@ -246,7 +252,7 @@ class Result:
                              "gain": found.gain, "p": found.p, "centre": whole["centre"].mean(),
                              "centre_sd": whole["centre"].std(ddof=1),
                              "bits_from_uniform": whole["bits_from_uniform"].mean()})
-        return pd.DataFrame(rows)
+        return _numbers(pd.DataFrame(rows))
 
     @cached_property
     def onsets(self) -> pd.DataFrame:
@@ -268,7 +274,8 @@ class Result:
                 rows.append({"task": task, "layer": layer, "onset": found.value, "low": found.low,
                              "high": found.high, "gain": found.gain, "p": found.p,
                              "chosen": layer == chosen})
-        return pd.DataFrame(rows).sort_values("onset", kind="stable") if rows else pd.DataFrame()
+        return _numbers(pd.DataFrame(rows)).sort_values("onset", kind="stable") if rows \
+            else pd.DataFrame()
 
     # -- answers -----------------------------------------------------------------------------
 
@@ -298,3 +305,9 @@ class Result:
             "item": wrong["item"], "sentence": wrong["sentence"],
             "spans": [items.spans[i].tolist() for i in wrong["item"]],
             "gold": wrong["gold"], "answered": wrong[cell.column]}).reset_index(drop=True)
+
+
+def _numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """With nan where an estimate has no value."""
+    columns = [name for name in ("expected_layer", "onset", "low", "high") if name in table]
+    return table.assign(**{name: table[name].astype(float) for name in columns})
