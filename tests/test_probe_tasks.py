@@ -13,9 +13,10 @@ from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from bertscope.analysis.probing import data, trees
 from bertscope.analysis.probing.gold import Gold
 from bertscope.analysis.probing.items import PARTS
+from bertscope.analysis.probing.sampling import unseen_labels
 from bertscope.analysis.probing.sources import open_source
 from bertscope.analysis.probing.tasks import (
-    MAKERS, items, offers, pair, perturbed, rarities, sentence, title, types_apart, word)
+    MAKERS, items, offers, pair, perturbed, sentence, title, types_apart, word)
 from bertscope.analysis.probing.tasks.common import Bins
 from bertscope.corpus.conllu import Sentence, Word, read_conllu
 from bertscope.errors import BertScopeError
@@ -417,10 +418,12 @@ def test_sentences_of_two_parts_are_told_or_left_out():
     assert kept.in_two_parts == 0 and kept.notices == {}
 
 
-def test_rare_labels_are_told():
+def test_labels_seen_once_or_only_in_test_stay():
+    """The probe gets the second kind wrong, and ``sampling.unseen_labels`` says how many there are."""
     gold = gold_of(CAT, parsed("a/X/0/root"), test=[CAT, parsed("b/Y/0/root b/Y/1/dep")])
-    assert rarities(items(gold, "upos")) == {
-        "labels_seen_once": ["ADP", "DET", "PUNCT", "VERB", "X"], "labels_not_in_training": {"Y": 2}}
+    made = items(gold, "upos")
+    assert made.label_counts("train")["X"] == 1 and "Y" not in made.classes
+    assert made.label_counts("test")["Y"] == 2 and unseen_labels(made) == {"Y": 2}
 
 
 def test_too_many_labels_are_refused():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from bertscope.analysis.probing.items import Items
 from bertscope.analysis.probing.tasks import pair, perturbed, sentence, word
-from bertscope.analysis.probing.tasks.common import ENOUGH, TaskInfo, rarities, title, types_apart
+from bertscope.analysis.probing.tasks.common import ENOUGH, TaskInfo, title, types_apart
 from bertscope.analysis.probing.tasks.word import COLUMNS, labeller
 from bertscope.corpus.conllu import Sentence
 from bertscope.errors import BertScopeError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bertscope.analysis.probing.gold import Gold
 
 __all__ = ["COLUMNS", "ENOUGH", "MAKERS", "TaskInfo", "available_tasks", "items", "labeller",
-           "offers", "rarities", "title", "types_apart"]
+           "offers", "title", "types_apart"]
 
 #: Sentences of each part that are tried before a task is offered.
 LOOK_THROUGH = 2000

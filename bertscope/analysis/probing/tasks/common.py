@@ -201,15 +201,3 @@ def types_apart(items: Items, seed: int = 0, shares: tuple[float, ...] = (0.6, 0
                              "between training, validation and test.")
     note = "no word type (without regard to case) is in two parts"
     return replace(kept, provenance={**items.provenance, "types": note})
-
-
-def rarities(items: Items) -> dict:
-    """What a reader should know of rare labels: JSON values.
-
-    ``labels_seen_once`` in training, ``labels_not_in_training`` with how many test items they have:
-    a probe cannot get those right, and they count as wrong.
-    """
-    train, test = items.label_counts("train"), items.label_counts("test")
-    return {"labels_seen_once": sorted(label for label, n in train.items() if n == 1),
-            "labels_not_in_training": {label: n for label, n in sorted(test.items())
-                                       if label not in train}}
