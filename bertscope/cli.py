@@ -1,4 +1,4 @@
-"""The command line: ``bertscope train | probe | demo | app | runs | corpus``.
+"""The command line: ``bertscope train | finetune | probe | demo | app | runs | corpus``.
 
 Each command is a few lines over the library; torch is imported only by those that need it.
 """
@@ -14,6 +14,8 @@ from pathlib import Path
 from bertscope import config as settings
 from bertscope import launch, runs
 from bertscope.errors import BertScopeError
+from bertscope.finetune_command import add_finetune, predict_task
+from bertscope.flags import add_settings, given
 from bertscope.probe_command import add_probe
 from bertscope.score_command import add_score
 
@@ -56,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_plan(commands)
     _add_compare(commands)
+    add_finetune(commands)
     add_probe(commands)
     _add_predict(commands)
     add_score(commands)
@@ -179,10 +182,8 @@ def _upos_probe(data_name: str):
 
 
 def _add_knobs(parser) -> None:
-    for section, kind in SECTIONS.items():
-        group = parser.add_argument_group(section)
-        for knob in settings.knobs(kind):
-            _add_knob(group, section, knob)
+    add_settings(parser, SECTIONS, SHORT, brought=BROUGHT,
+                 note="; recipes or built-in corpora bring their own")
 
 
 def _plan(args) -> int:
@@ -190,7 +191,7 @@ def _plan(args) -> int:
         os.environ.setdefault(name, value)
     from bertscope.training.cost import plan
 
-    config = run_config({k: v for k, v in vars(args).items() if "." in k}, args.size, args.recipe)
+    config = run_config(given(args), args.size, args.recipe)
     cost = plan(config)
     training = config.training
     how_long = f"{training.max_minutes:g} minutes" if training.max_minutes else \
@@ -211,18 +212,6 @@ def _plan(args) -> int:
     return 0
 
 
-def _add_knob(group, section: str, knob: dict) -> None:
-    key = f"{section}.{knob['name']}"
-    flag = "--" + SHORT.get(key, knob["name"]).replace("_", "-")
-    default = "none" if knob["default"] is None else knob["default"]
-    note = "; recipes or built-in corpora bring their own" if key in BROUGHT else ""
-    text = f"{knob['help']} ({default}{note})".replace("%", "%%")
-    more = {"action": argparse.BooleanOptionalAction} if knob["type"] is bool else {
-        "type": knob["type"], "choices": knob.get("choices"),
-        "metavar": None if "choices" in knob else knob["type"].__name__.upper()}
-    group.add_argument(flag, dest=key, default=None, help=text, **more)
-
-
 def run_config(changes: dict[str, object], size: str | None = None, recipe: str = "bert",
                ) -> settings.RunConfig:
     """A configuration from what was asked for, over the recipe's and the corpus's own defaults."""
@@ -239,12 +228,11 @@ def run_config(changes: dict[str, object], size: str | None = None, recipe: str 
 def _train(args) -> int:
     for name, value in launch.TRAINER_THREADS.items():  # before torch is imported
         os.environ.setdefault(name, value)
-    changes = {k: v for k, v in vars(args).items() if "." in k}
+    changes = given(args)
     if args.from_step is not None and args.resume is None:
         raise BertScopeError("--from-step goes with --resume RUN.")
     if args.resume is not None:
-        given = [k for k, v in changes.items() if v is not None]
-        if given or args.size or args.name:
+        if changes or args.size or args.name:
             raise BertScopeError("--resume goes on with the run's own configuration; "
                                  "it takes no other setting.")
         run = runs.open_run(args.resume)
@@ -302,10 +290,14 @@ def _report(run: runs.Run) -> int:
 
 def _add_predict(commands) -> None:
     parser = commands.add_parser(
-        "predict", help="fill in [MASK] with a checkpoint",
-        epilog='Example:  bertscope predict demo "the [MASK] is very old."')
+        "predict", help="fill in [MASK] with a checkpoint; label a text with a fine-tuned one",
+        epilog='Examples:  bertscope predict demo "the [MASK] is very old."\n'
+               '           bertscope predict demo-miniworld-pair "who came?" --pair "Anna came."',
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", help="a run, a run at a step (demo@400), a directory or a hub name")
-    parser.add_argument("text", help="a sentence with [MASK] in it")
+    parser.add_argument("text", help="a sentence with [MASK] in it; for a fine-tuned checkpoint the "
+                                     "text, or the question")
+    parser.add_argument("--pair", help="the second text, or the paragraph, for a fine-tuned one")
     parser.add_argument("-k", type=int, default=5, help="candidates for each place (%(default)s)")
     parser.set_defaults(command=_predict)
 
@@ -316,7 +308,10 @@ def _predict(args) -> int:
 
     if args.k < 1:
         raise BertScopeError("-k must be at least 1.")
-    model = load(runs.find_checkpoint(args.checkpoint))
+    path = runs.find_checkpoint(args.checkpoint)
+    if predict_task(path, args.text, args.pair, args.k):
+        return 0
+    model = load(path)
     encoded = encode(model, args.text)
     masked = [i for i, piece in enumerate(encoded.input_ids)
               if piece == model.tokenizer.mask_token_id]
@@ -368,8 +363,20 @@ def _runs(args) -> int:
     for run in runs.list_runs():
         status, saved = run.status(), run.checkpoints()
         print(f"{run.name:30} {status['state']:12} step {status['step']:>7}"
-              f"  {len(saved):>3} checkpoints")
+              f"  {len(saved):>3} checkpoints{_tuned(run)}")
     return 0
+
+
+def _tuned(run: runs.Run) -> str:
+    """What a fine-tuned run is for."""
+    try:
+        record = run.config_record()
+    except BertScopeError:
+        return ""
+    if record.get("kind") != "finetuning":
+        return ""
+    data = record.get("data", {}).get("name") or record.get("config", {}).get("data", {}).get("source")
+    return f"  fine-tuned on {data}"
 
 
 def _corpus(args) -> int:

@@ -146,4 +146,4 @@ def default_learning_rate(hidden_size: int) -> float:
     Turc et al. 2019 found up to 3e-4 best for the small ones; ours are smaller still. The power was
     found by trial, see docs/finetuning.md. One significant digit.
     """
-    return float(f"{3e-5 * (768 / hidden_size) ** 1.5:.0e}")
+    return float(f"{3e-5 * (768 / hidden_size) ** 2:.0e}")

@@ -42,9 +42,9 @@ def of_numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, f
 
 
 def is_bio(labels: Sequence[str]) -> bool:
-    """Whether tags are entities: O, and B-, I- (or E-, S-, L-, U-) before a type."""
+    """Whether tags are entities: O, and B-, I- (or E-, S-) before a type."""
     return "O" in labels and len(labels) > 1 and all(
-        re.fullmatch(r"O|[BIESLU]-.+", label) for label in labels)
+        re.fullmatch(r"O|[BIES]-.+", label) for label in labels)
 
 
 def of_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]],
@@ -56,11 +56,11 @@ def of_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]],
                 for g, p in zip(gs, ps, strict=True))
     found = {"accuracy": right / max(1, sum(map(len, gold)))}
     if entities:
-        from seqeval.metrics import precision_recall_fscore_support
+        from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 
-        gold, predicted = [list(tags) for tags in gold], [list(tags) for tags in predicted]
         precision, recall, f1, _ = precision_recall_fscore_support(
-            gold, predicted, average="micro", zero_division=0)
+            [list(tags) for tags in gold], [list(tags) for tags in predicted], average="micro",
+            zero_division=0)
         found |= {"precision": float(precision), "recall": float(recall), "f1": float(f1),
                   "order_errors": float(order_errors(predicted))}
     return found

@@ -77,11 +77,11 @@ def begin(config: FinetuneConfig, path: str | None, data: Dataset, spec: TaskSpe
     kept = _copy(encoder, body(model), model.config.num_hidden_layers, config.head.reinit_layers)
     if spec.numbers:
         _begin_at_the_mean(model, data)
-    return Started(model, loaded, {
-        "random": random, "fingerprint": None if random else loaded.fingerprint,
-        "layers": model.config.num_hidden_layers, "encoder_layers": loaded.num_layers,
-        "pooler": "random" if kept.isdisjoint({"pooler.dense.weight", "pooler.weight"}) else
-        "pretrained"})
+    facts = {"random": random, "fingerprint": None if random else loaded.fingerprint,
+             "layers": model.config.num_hidden_layers, "encoder_layers": loaded.num_layers}
+    if spec.task in ("sentence", "pair"):
+        facts["pooler"] = "random" if random or not any("pooler" in n for n in kept) else "pretrained"
+    return Started(model, loaded, facts)
 
 
 def _copy(encoder: nn.Module, into: nn.Module, layers: int, reinit: int) -> set[str]:

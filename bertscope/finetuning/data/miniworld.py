@@ -3,7 +3,7 @@
 ``sentence``  is the sentence well formed? Minimal pairs: a bag of words cannot tell.
 ``pair``      does the sentence answer the question? Other sentences are of the same document.
 ``tokens``    who and what is spoken of, in BIO tags: hero, helper, thing, place, tool, part.
-``question``  a question on a document; a tenth asks for somebody who is not in it.
+``question``  a question on a document; a fifth asks for somebody who is not in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bertscope.finetuning.data.examples import Answer, Labelled, Question, Tagge
 SEED = 20_181_012
 PAIRS_OF_A_PARADIGM, DOCUMENTS = 150, 300
 ENTITIES = {"1": "HERO", "2": "THING", "3": "HELPER", "4": "PLACE", "5": "TOOL", "6": "HELPER"}
-UNANSWERED = 0.1
+UNANSWERED = 0.2
 
 
 def make(task: str) -> dict[str, list]:
