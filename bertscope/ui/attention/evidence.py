@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame
-from bertscope.ui.attention import Look
+from bertscope.ui.attention import Look, flow_data
 from bertscope.ui.text import markdown
 
 
@@ -28,14 +28,13 @@ def say() -> None:
                       kwargs={"view": "Does it matter?"}, key="evidence_off")
 
 
-def shares(look: Look, place: int | None) -> None:
+def shares(look: Look, place: int | None, gradient: bool) -> None:
     """How much of the raw weights, of what is carried, and of the gradients goes to special pieces and
     punctuation, in this text."""
     import pandas as pd
 
     from bertscope.analysis.attention import share_of
     from bertscope.analysis.head_statistics import is_punctuation
-    from bertscope.ui.attention import flow
 
     encoded = look.encoded
     groups = {"[CLS], [SEP]": [i for i, s in enumerate(encoded.special) if s],
@@ -43,10 +42,10 @@ def shares(look: Look, place: int | None) -> None:
                               if not encoded.special[i] and is_punctuation(t)]}
     groups["words"] = [i for i in range(len(encoded)) if not any(i in g for g in groups.values())]
     try:
-        found = flow.carried(look)
+        found = flow_data.carried(look)
         maps = {"of the raw weights": found.weights, "of what is carried": found.layers}
-        if place is not None or (flow.by_pair(look) and st.session_state.get("flow") == flow.GRADIENT):
-            maps["of attention × gradient (its size)"] = flow.gradients(look, place).product
+        if gradient:
+            maps["of attention × gradient (its size)"] = flow_data.gradients(look, place).product
     except BertScopeError as error:
         st.caption(markdown(error))
         return

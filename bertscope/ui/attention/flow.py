@@ -8,11 +8,12 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders, masks, theme
-from bertscope.ui.attention import Look, evidence, reading
+from bertscope.ui.attention import Look, evidence, flow_piece, reading
+from bertscope.ui.attention.flow_data import by_pair, carried, gradients
 from bertscope.ui.components import head_map
 from bertscope.ui.components.tokens import token_bar
 from bertscope.ui.predict.asked import pick
-from bertscope.ui.text import markdown, shorten
+from bertscope.ui.text import markdown
 
 ROLLOUT, CARRIED, GRADIENT, ONE = ("rollout", "what is carried", "attention × gradient", "one piece")
 MEASURES = (ROLLOUT, CARRIED, GRADIENT, ONE)
@@ -63,10 +64,10 @@ def show(look: Look) -> None:
     if (there := other_side(look)) is not None:
         sides.append((there, "other"))
     if measure == ONE:
-        one_piece(sides, layer)
+        flow_piece.show(sides, layer)
     else:
         pictures(sides, measure, layer, head, place)
-    evidence.shares(look, place)
+    evidence.shares(look, place, measure == GRADIENT)
 
 
 def where(look: Look, measure: str) -> tuple[int, int | None]:
@@ -80,10 +81,6 @@ def where(look: Look, measure: str) -> tuple[int, int | None]:
         return layer, None
     head = pick("Head", [ALL, *(str(n) for n in range(1, look.model.num_heads + 1))], "flow_head", width=130)
     return layer, None if head == ALL else int(head)
-
-
-def by_pair(look: Look) -> bool:
-    return bool(look.pair) and (look.model.has_nsp_head or look.model.has_sop_head)
 
 
 def masked_place(look: Look) -> int | None:
@@ -199,34 +196,6 @@ def drawn(look: Look, measure: str, layer: int, head: int | None, place: int | N
     return Drawn(weights[layer - 1].mean(0), rollout(weights[:layer])[-1])
 
 
-def where_is(look: Look) -> tuple:
-    return look.chosen.path, loaders.stamp(look.chosen.path), look.text, look.pair
-
-
-def carried(look: Look):
-    """``NormWeighted`` of the text."""
-    from bertscope.analysis.attention_flow import norm_weighted
-
-    return reading.kept(("carried", *where_is(look)), lambda: norm_weighted(look.model, look.encoded))
-
-
-def gradients(look: Look, place: int | None):
-    """``Gradients`` of the masked piece's prediction, or (no place) of the pair's."""
-    from bertscope.analysis.attention_flow import attention_gradients, attention_gradients_of_pair
-    from bertscope.analysis.predictions import predict
-
-    if place is None:
-        return reading.kept(("gradients", *where_is(look)),
-                            lambda: attention_gradients_of_pair(look.model, look.encoded))
-    if place >= len(look.encoded) or look.encoded.special[place]:
-        raise BertScopeError("It cuts the text into other pieces, so this place is another one.")
-    target = int(look.encoded.input_ids[place])
-    if target == look.model.tokenizer.mask_token_id:  # nobody knows what was there: the best guess
-        target = predict(look.model, look.encoded, [place], 1)[0].candidates[0].id
-    return reading.kept(("gradients", *where_is(look), place), lambda: attention_gradients(
-        look.model, look.encoded, [place], place, target))
-
-
 def table(tokens: list[str], one: Drawn) -> bytes:
     import pandas as pd
 
@@ -236,53 +205,3 @@ def table(tokens: list[str], one: Drawn) -> bytes:
         "from_piece": [t for t in tokens for _ in range(count)],
         "to": list(range(count)) * count, "to_piece": tokens * count,
         "weight": one.raw.ravel(), "value": one.values.ravel()}).to_csv(index=False).encode()
-
-
-# -- one piece ------------------------------------------------------------------------------------------
-
-
-def one_piece(sides, layer: int) -> None:
-    """What of the input is in one piece after a layer, by four accounts."""
-    import pandas as pd
-
-    look = sides[0][0]
-    names = [f"{i}: {shorten(token, 30)}" for i, token in enumerate(look.encoded.tokens)]
-    piece = names.index(pick("Of which piece", names, "flow_piece", width=220))
-    rows = []
-    for one, key in sides:
-        if piece >= len(one.encoded):
-            st.caption(f"{markdown(one.chosen.label)} has no piece {piece}.")
-            continue
-        if len(sides) > 1:
-            st.markdown(f"**{markdown(one.chosen.label)}**")
-        accounts = of_piece(one, piece, layer)
-        tokens = one.encoded.tokens
-        head_map.head_map(head_map.data(
-            list(accounts.values()), list(accounts), tokens, theme.sequential(),
-            f"{one.chosen.stem}-piece-{piece}", largest=44), f"flow_piece_{key}")
-        rows += [{"checkpoint": one.chosen.label, "account": name, "place": j, "piece": token,
-                  "value": float(v)} for name, values in accounts.items()
-                 for j, (token, v) in enumerate(zip(tokens, values))]
-    st.caption(f"How much of each input piece (columns) is in piece {markdown(names[piece])} after layer "
-               f"{layer}, by each account (rows). Maximum flows need not sum to 1.")
-    frame.download_csv(pd.DataFrame(rows), f"{look.chosen.stem}-piece-{piece}")
-
-
-def of_piece(look: Look, piece: int, layer: int) -> dict:
-    from bertscope.analysis.attention_flow import MOST_FLOW_PIECES, attention_flow, rollout
-
-    weights = reading.maps(look.chosen, look.text, look.pair).weights
-    found = {"raw, this layer": weights[layer - 1, :, piece].mean(0),
-             "rollout": rollout(weights[:layer])[-1][piece]}
-    if weights.shape[-1] <= MOST_FLOW_PIECES:
-        key = ("flow", *where_is(look), piece, layer)
-        found["maximum flow"] = loaders.keep(
-            key, lambda: attention_flow(weights, piece, layer=layer))
-    else:
-        st.caption(f"Maximum flow is left out: it is computed for {MOST_FLOW_PIECES} pieces at most.")
-    try:
-        sizes = carried(look).layers[layer - 1, piece]
-        found["carried, this layer"] = sizes / max(float(sizes.sum()), 1e-12)
-    except BertScopeError as error:
-        st.caption(markdown(error))
-    return found

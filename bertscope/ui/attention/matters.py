@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import charts, frame, loaders, masks, over_time, theme, waiting
+from bertscope.ui import charts, frame, loaders, masks, over_time, theme
 from bertscope.ui.attention import Look, cost, switches
-from bertscope.ui.components import head_values
+from bertscope.ui.attention.boards import IMPORTANCE, PAIR, PREDICTION, board, effects
 from bertscope.ui.components.tokens import token_bar
 from bertscope.ui.text import markdown
-
-PREDICTION, PAIR, IMPORTANCE = "this prediction", "this pair", "the loss (gradient)"
 
 EXPLANATION = r"""
 A head that is off gives nothing to its layer: its output $\mathrm{Att}_h$ is multiplied by a gate
@@ -104,7 +102,7 @@ def controls(look: Look, asked: Asked, heads_off) -> None:
     sides = [(look, "main")]
     if look.other is not None and (there := other_side(look)) is not None:
         sides.append((there, "other"))
-    tables = [(one, key, effects(one, asked, measure)) for one, key in sides]
+    tables = [(one, key, effects(one, asked.masked, measure)) for one, key in sides]
     tables = [(one, key, found) for one, key, found in tables if found is not None]
     if not tables:
         return
@@ -138,59 +136,6 @@ def other_side(look: Look) -> Look | None:
                    "side here.", icon=":material/compare:")
         return None
     return replace(look, chosen=look.other, other=None, model=model, encoded=theirs)
-
-
-def effects(look: Look, asked: Asked, measure: str):
-    """(table with ``layer``, ``head`` and ``value``, whether it has a sign, what it says, its unit), None
-    while it is cancelled or where this checkpoint cannot be asked, which is then said."""
-    where = (look.chosen.path, loaders.stamp(look.chosen.path), look.text, look.pair)
-    try:
-        if measure == IMPORTANCE:
-            table = cost.importance(look)
-            return table if table is None else (table, False, "importance", "nats")
-        if measure == PAIR:
-            from bertscope.analysis.head_ablation import effect_of_each_head_on_pair
-
-            found = waiting.kept(("heads off, pair", *where), lambda progress: effect_of_each_head_on_pair(
-                look.model, look.text, look.pair, progress), f"each head of {look.chosen.label} off")
-            return found if found is None else (found.assign(value=100 * found["change"]), True,
-                                                "changes P(yes) by", "points")
-        from bertscope.analysis.head_ablation import effect_of_each_head
-
-        found = waiting.kept(("heads off", *where, asked.masked), lambda progress: effect_of_each_head(
-            look.model, look.encoded, asked.masked, progress), f"each head of {look.chosen.label} off")
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.chosen.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
-    if found is None:
-        return None
-    known = found["surprisal"].notna().all()
-    return (found.assign(value=found["surprisal" if known else "divergence"]), known,
-            "adds" if known else "changes the answer by", "bits")
-
-
-def board(look: Look, table, signed: bool, most: float, say: str, unit: str, heads_off, key: str) -> None:
-    digits = 0 if unit == "points" else 2 if most >= 0.1 else 4
-    sign = "+" if signed else ""
-
-    def form(x: float) -> str:
-        return f"{round(x, digits) + 0.0:{sign}.{digits}f}".replace("-", "−") if x == x else "–"
-
-    heads = table[table["head"] > 0].sort_values(["layer", "head"])
-    count = int(heads["head"].max())
-    values = heads["value"].to_numpy(float).reshape(-1, count)
-    whole = table[table["head"] == 0].sort_values("layer")["value"].to_numpy(float)
-    has_layers = len(whole) == len(values)
-    titles = [[f"turning {l}-{a} off {say} {form(x)} {unit}" for a, x in enumerate(row, 1)]
-              for l, row in enumerate(values, 1)]
-    layers = (whole if has_layers else [float("nan")] * len(values),
-              [form(x) for x in whole] if has_layers else ["off"] * len(values),
-              [f"turn all heads of layer {l} off" for l in range(1, len(values) + 1)])
-    head_values.head_values(
-        values, [[form(x) for x in row] for row in values], titles, (-most if signed else 0.0, most),
-        theme.signed() if signed else theme.sequential(), f"switches_{key}",
-        lambda: switches.take_click(f"switches_{key}", count), off=heads_off, layers=layers,
-        legend=(f"{form(-most) if signed else 0}", f"{form(most)} {unit}"), switches=True)
 
 
 # -- what changes ---------------------------------------------------------------------------------------
