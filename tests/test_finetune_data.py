@@ -1,0 +1,338 @@
+"""Examples from files of every kind, their parts, and what is said of bad ones."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bertscope.errors import BertScopeError
+from bertscope.finetuning.config import TASKS, DataConfig
+from bertscope.finetuning.data import Answer, Labelled, Question, Tagged, read
+from bertscope.finetuning.data.parts import divide, draw, part_of
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+TEXTS = [(f"text number {i}", "good" if i % 3 else "bad") for i in range(30)]
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def table(path: Path, rows, header="text,label", sep=",") -> str:
+    lines = [header.replace(",", sep)] + [sep.join(row) for row in rows]
+    return write(path, "\n".join(lines) + "\n")
+
+
+def refused(part: str, **settings) -> str:
+    with pytest.raises(BertScopeError, match=part) as caught:
+        read(DataConfig(**settings))
+    return str(caught.value)
+
+
+# -- the same examples from every kind of file ------------------------------------------------
+
+
+def as_csv(path):
+    return table(path / "d.csv", TEXTS)
+
+
+def as_tsv(path):
+    return table(path / "d.tsv", TEXTS, sep="\t")
+
+
+def as_json_lines(path):
+    return write(path / "d.jsonl", "\n".join(json.dumps({"text": t, "label": y}) for t, y in TEXTS))
+
+
+def as_json(path):
+    return write(path / "d.json", json.dumps([{"text": t, "label": y} for t, y in TEXTS]))
+
+
+def as_parquet(path):
+    pd.DataFrame(TEXTS, columns=["text", "label"]).to_parquet(path / "d.parquet")
+    return str(path / "d.parquet")
+
+
+@pytest.mark.parametrize("make", [as_csv, as_tsv, as_json_lines, as_json, as_parquet])
+def test_every_kind_of_table_gives_the_same_parts(make, tmp_path):
+    data = read(DataConfig(source=make(tmp_path)))
+    assert data.task == "sentence" and data.labels == ("bad", "good") and not data.numbers
+    whole = data.train + data.valid + data.test
+    assert sorted((e.text, e.label) for e in whole) == sorted(TEXTS)
+    assert len(data.test) == 3 and len(data.valid) == 3
+    assert Counter(e.label for e in data.test) == {"good": 2, "bad": 1}  # stratified
+    assert any("by seed 0" in note for note in data.notes)
+
+
+def test_columns_are_found_by_their_names_or_named(tmp_path):
+    path = table(tmp_path / "d.csv", [(str(i), y, t, "x") for i, (t, y) in enumerate(TEXTS)],
+                 "id,stars,review,other")
+    assert read(DataConfig(source=path)).train[0].label in ("good", "bad")
+    named = read(DataConfig(source=path, text="review", label="stars"))
+    assert named.train == read(DataConfig(source=path)).train
+    said = refused("no column 'nothing'", source=path, label="nothing")
+    assert "id, stars, review, other" in said
+
+
+def test_quotes_commas_and_lines_in_a_csv(tmp_path):
+    path = write(tmp_path / "d.csv", 'text,label\n"one, ""two""\nthree",a\nfour,b\nfive,a\n')
+    data = read(DataConfig(source=path, valid=path, test_share=0.0))
+    assert [e.text for e in data.valid] == ['one, "two"\nthree', "four", "five"]
+    assert [e.where for e in data.valid] == ["d.csv, line 2", "d.csv, line 4", "d.csv, line 5"]
+
+
+def test_quotes_in_a_tsv_are_text(tmp_path):
+    path = write(tmp_path / "d.tsv", 'text\tlabel\n"so" he said\ta\n"all of it"\tb\n')
+    assert [e.text for e in read(DataConfig(source=path, valid=path, test_share=0.0)).valid] == [
+        '"so" he said', "all of it"]
+
+
+def test_a_table_without_a_header(tmp_path):
+    path = table(tmp_path / "d.csv", TEXTS[1:], ",".join(TEXTS[0]))
+    data = read(DataConfig(source=path, header=False, text="1", label="2"))
+    assert len(data.train) + len(data.valid) + len(data.test) == 30
+
+
+def test_pairs_and_numbers(tmp_path):
+    path = table(tmp_path / "d.csv", [(f"a {i}", f"b {i}", str(i / 4)) for i in range(40)],
+                 "sentence1,sentence2,score")
+    data = read(DataConfig(source=path))
+    assert data.task == "pair" and data.numbers and data.labels == ()
+    assert data.train[0].pair.startswith("b ") and isinstance(data.train[0].label, float)
+    refused("the label '.*' does not occur in the training part", source=path, labels="classes")
+
+
+def test_whole_numbers_are_classes_in_their_order(tmp_path):
+    path = table(tmp_path / "d.csv", [(f"t {i}", str(i % 11)) for i in range(66)])
+    assert read(DataConfig(source=path)).labels == tuple(map(str, range(11)))
+    assert read(DataConfig(source=path, labels="numbers")).numbers
+
+
+# -- words and questions ----------------------------------------------------------------------
+
+
+def test_words_in_columns(tmp_path):
+    lines = "".join(f"Anna NNP B-PER\nsaw{i} VBD O\n\n" for i in range(10))
+    write(tmp_path / "train.conll", "-DOCSTART- -X- O\n\n" + lines)
+    write(tmp_path / "dev.txt.annotated", "Bob NNP B-PER\n\n")
+    data = read(DataConfig(source=str(tmp_path)))
+    assert data.task == "tokens" and data.labels == ("B-PER", "O")
+    assert data.train[0] == Tagged(("Anna", "saw0"), ("B-PER", "O"), "train.conll, sentence at line 3")
+    assert data.valid[0].words == ("Bob",) and data.test == []
+    assert read(DataConfig(source=str(tmp_path), label="2")).labels == ("NNP", "VBD")
+
+
+def test_words_in_a_table(tmp_path):
+    path = write(tmp_path / "d.jsonl", "\n".join(
+        json.dumps({"tokens": ["a", str(i)], "ner_tags": [0, 1]}) for i in range(9)))
+    data = read(DataConfig(source=path))
+    assert data.task == "tokens" and data.labels == ("0", "1")
+
+
+def test_words_of_conllu(tmp_path):
+    row = "1\t{}\t_\tNOUN\tNN\t_\t0\troot\t_\t_\n2\t.\t_\tPUNCT\t.\t_\t1\tpunct\t_\t_\n\n"
+    path = write(tmp_path / "d.conllu", "".join(row.format(f"w{i}") for i in range(9)))
+    assert read(DataConfig(source=path)).labels == ("NOUN", "PUNCT")
+    assert read(DataConfig(source=path, label="deprel")).labels == ("punct", "root")
+
+
+def squad(contexts=6, **changes) -> dict:
+    """Two questions on each paragraph, whose answer is its last word but one."""
+    def paragraph(i):
+        context = f"number {i} is in town {i}. so."
+        answers = [{"text": f"town {i}", "answer_start": context.index("town")}]
+        return {"context": context, "qas": [
+            {"id": f"q{i}-{n}", "question": f"where {n}?", "answers": answers} | changes
+            for n in range(2)]}
+
+    return {"version": "1.1",
+            "data": [{"title": "t", "paragraphs": [paragraph(i) for i in range(contexts)]}]}
+
+
+def test_squad_keeps_a_paragraph_in_one_part(tmp_path):
+    path = write(tmp_path / "d.json", json.dumps(squad(30)))
+    data = read(DataConfig(source=path))
+    assert data.task == "question"
+    first = data.train[0]
+    assert first.answers == (Answer(f"town {first.id[1:-2]}", first.context.index("town")),)
+    parts = [{e.context for e in part} for part in (data.train, data.valid, data.test)]
+    assert all(parts) and not parts[0] & parts[1] and not parts[0] & parts[2]
+
+
+def test_squad_two_has_questions_without_an_answer(tmp_path):
+    path = write(tmp_path / "d.json", json.dumps(squad(is_impossible=True, answers=[])))
+    assert all(e.answers == () for e in read(DataConfig(source=path)).train)
+
+
+def test_questions_of_a_table(tmp_path):
+    rows = [{"id": str(i), "question": "who?", "context": f"it was Bob {i}.",
+             "answers": {"text": ["Bob"], "answer_start": [7]}} for i in range(10)]
+    data = read(DataConfig(source=write(tmp_path / "d.jsonl", "\n".join(map(json.dumps, rows)))))
+    assert data.train[0].answers == (Answer("Bob", 7),)
+    flat = table(tmp_path / "d.csv", [("who?", f"it was Bob {i}.", "Bob", "7") for i in range(10)],
+                 "question,context,answer,answer_start")
+    assert read(DataConfig(source=flat)).train[0].answers == (Answer("Bob", 7),)
+
+
+# -- what is bad is named ---------------------------------------------------------------------
+
+
+BAD = {
+    "an empty text": (table, [*TEXTS, (" ", "good")], "line 32: the text is empty"),
+    "a missing label": (table, [*TEXTS, ("x", "")], "line 32: the label is missing"),
+    "another number of columns": (table, [*TEXTS, ("x", "good", "y")],
+                                  "line 32: it has 3 columns where 2 are expected"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_row_is_named_and_skipped_only_on_demand(kind, tmp_path):
+    make, rows, said = BAD[kind]
+    path = make(tmp_path / "d.csv", rows)
+    assert "--skip-bad" in refused(said, source=path)
+    data = read(DataConfig(source=path, skip_bad=True))
+    assert len(data.train) + len(data.valid) + len(data.test) == 30
+    assert any("Left out as unusable: 1 rows" in note and said in note for note in data.notes)
+
+
+def test_a_label_that_training_has_not_is_named(tmp_path):
+    table(tmp_path / "train.csv", TEXTS)
+    table(tmp_path / "dev.csv", TEXTS[:5])
+    table(tmp_path / "test.csv", [("x", "good"), ("y", "maybe")])
+    refused("test.csv, line 3: the label 'maybe' does not occur in the training part",
+            source=str(tmp_path))
+    assert len(read(DataConfig(source=str(tmp_path), skip_bad=True)).test) == 1
+
+
+def test_a_column_that_one_part_lacks_is_named(tmp_path):
+    table(tmp_path / "train.csv", TEXTS)
+    table(tmp_path / "test.csv", TEXTS, "words,label")
+    refused("The test part of .* has no column 'text'; it has words, label", source=str(tmp_path))
+
+
+def test_an_answer_that_is_not_where_it_should_be(tmp_path):
+    wrong = squad(answers=[{"text": "Rome", "answer_start": 3}])
+    path = write(tmp_path / "d.json", json.dumps(wrong))
+    refused("d.json, question q0-0: its answer 'Rome' does not stand at character 3", source=path)
+
+
+def test_more_words_than_tags(tmp_path):
+    path = write(tmp_path / "d.jsonl", "\n".join(
+        json.dumps({"tokens": ["a", "b"], "tags": ["X", "Y"][:1 + (i != 3)]}) for i in range(9)))
+    refused("d.jsonl, line 4: it has 2 words but 1 tags", source=path)
+    odd = write(tmp_path / "d.conll", "a X\nb Y\n\nc X\nd\n\n")
+    refused("sentence at line 4: line 5 has 1 columns where 2 are expected", source=odd)
+
+
+@pytest.mark.parametrize("name, content, said", [
+    ("d.jsonl", '{"text": "a", "label": "x"}\n[1]\n', "line 2: it is not a JSON object"),
+    ("d.parquet", "no parquet", "is not a Parquet file"),
+    ("d.xml", "<pair>", "not well-formed XML"),
+    ("d.json", '{"data": [{"paragraphs": [{"qas": [{}]}]}]}', "not laid out like SQuAD"),
+    ("d.csv", "text,text\na,b\n", "two columns of the same name"),
+    ("d.csv", "text,label\n", "no row that can be read"),
+    ("d.csv", "text,label\na,x\nb,x\nc,x\n", "nothing to tell apart"),
+    ("d.csv", "number\n1\n2\n", "no column looks like"),
+    ("d.jsonl", '{"text": {"a": 1}, "label": "x"}\n', "no column looks like|is not text"),
+])
+def test_a_file_that_is_something_else(name, content, said, tmp_path):
+    refused(said, source=write(tmp_path / name, content))
+
+
+def test_a_missing_file_and_a_folder_without_parts(tmp_path):
+    refused("does not exist", source=str(tmp_path / "none"))
+    refused("no file of examples", source=str(tmp_path))
+    table(tmp_path / "one.csv", TEXTS), table(tmp_path / "two.csv", TEXTS)
+    refused("call them train, dev and test", source=str(tmp_path))
+    refused("file of the test part", source=str(tmp_path / "one.csv"), test="none.csv")
+
+
+def test_the_hub_needs_its_package(monkeypatch):
+    from bertscope.finetuning.data import hub
+
+    monkeypatch.setattr(hub, "find_spec", lambda name: None)
+    refused("pip install datasets", source="hf:glue/rte")
+
+
+# -- parts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, part", [
+    ("en_ewt-ud-dev", "valid"), ("wnut17train", "train"), ("emerging.test.annotated", "test"),
+    ("validation_matched", "valid"), ("my-val", "valid"), ("evaluation", None), ("values", None)])
+def test_parts_by_the_names_of_files(name, part):
+    assert part_of(name) == part
+
+
+def test_dev_is_for_training_where_there_is_nothing_else(tmp_path):
+    table(tmp_path / "dev.csv", TEXTS)
+    table(tmp_path / "test.csv", TEXTS[:4])
+    data = read(DataConfig(source=str(tmp_path)))
+    assert len(data.train) == 27 and len(data.valid) == 3 and len(data.test) == 4
+    assert any("dev is for training" in note for note in data.notes)
+    assert any("4 test examples 4 also stand in another part" in note for note in data.notes)
+
+
+def test_texts_that_read_the_same_stay_together(tmp_path):
+    rows = [(f"Text  {i // 2}" if i % 2 else f"text {i // 2}", "a" if i < 50 else "b") for i in range(100)]
+    data = read(DataConfig(source=table(tmp_path / "d.csv", rows), test_share=0.3, valid_share=0.3))
+    keys = [{e.key for e in part} for part in (data.train, data.valid, data.test)]
+    assert not keys[0] & keys[1] and not keys[0] & keys[2] and not keys[1] & keys[2]
+
+
+def test_divisions_depend_on_the_seed_alone():
+    examples = [Labelled(t, y) for t, y in TEXTS]
+    assert divide(examples, 0.2, 1) == divide(list(examples), 0.2, 1) != divide(examples, 0.2, 2)
+    rest, taken = divide(examples, 0.2, 1)
+    assert len(taken) == 6 and rest + taken != examples and not set(rest) & set(taken)
+
+
+def test_fewer_examples_are_part_of_more():
+    examples = [Labelled(t, y) for t, y in TEXTS]
+    drawn = {n: draw(examples, n, 5) for n in (3, 6, 15, 30, 99)}
+    assert [len(d) for d in drawn.values()] == [3, 6, 15, 30, 30]
+    assert set(drawn[3]) <= set(drawn[6]) <= set(drawn[15])
+    assert Counter(e.label for e in drawn[15]) == {"good": 10, "bad": 5}
+    assert drawn[6] != draw(examples, 6, 6)
+
+
+# -- built in and shared ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_miniworld_has_an_example_of_each_task(task):
+    data = read(DataConfig(task=task))
+    assert data.task == task and len(data.train) > 1000 and len(data.valid) > 100 < len(data.test)
+    assert data.fingerprint == read(DataConfig(task=task)).fingerprint
+    groups = [{e.group for e in part} for part in (data.train, data.valid, data.test)]
+    assert not groups[0] & groups[1] and not groups[0] & groups[2]
+    if task == "question":
+        for e in data.train:
+            assert all(e.context[a.start:a.start + len(a.text)] == a.text for a in e.answers)
+        assert 0.1 < sum(not e.answers for e in data.train) / len(data.train) < 0.3
+    elif task == "tokens":
+        from bertscope.finetuning.metrics import order_errors
+
+        assert order_errors([e.tags for e in data.train]) == 0
+    else:
+        assert Counter(e.label for e in data.train).most_common()[0][1] == len(data.train) // 2
+
+
+COUNTS = {"sentence_polarity": ("sentence", 10662), "rte": ("pair", 4167),
+          "ud_english_ewt": ("tokens", 16622), "xquad/xquad.en.json": ("question", 1190),
+          "xquad/xquad.zh.json": ("question", 1190), "wnut17": ("tokens", 5690)}
+
+
+@pytest.mark.parametrize("name", [n for n in COUNTS if n != "ud_english_ewt"])
+def test_shared_collections_are_read_whole(name):
+    if not (SHARED / name).exists():
+        pytest.skip("../shared/data is not here")
+    data = read(DataConfig(source=str(SHARED / name)))
+    assert (data.task, len(data.train) + len(data.valid) + len(data.test)) == COUNTS[name]
+
+
+def test_question_examples_are_hashable_and_equal():
+    assert Question("q", "c", ()) == Question("q", "c", ()) and len({Question("q", "c", ())}) == 1
