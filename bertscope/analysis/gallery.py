@@ -177,7 +177,8 @@ def pairs(source: str, limit: int = 6, run: Run | None = None) -> list[Pair]:
     return (made or list(ENGLISH_PAIRS))[:limit]
 
 
-def labelled_texts(source: str, limit: int = 300, seed: int = 0) -> pd.DataFrame:
+def labelled_texts(source: str, limit: int = 300, seed: int = 0,
+                   progress: Callable[[str, float | None], None] | None = None) -> pd.DataFrame:
     """Excerpts of about four sentences from all over a corpus, to be coloured by what is known.
 
     Args:
@@ -197,6 +198,8 @@ def labelled_texts(source: str, limit: int = 300, seed: int = 0) -> pd.DataFrame
     most = limit if source == "miniworld" else None
     each = EXCERPTS if limit <= EXCERPTS * LOOK_THROUGH else limit  # of so many, all that fit
     for index, document in enumerate(islice(readable_documents(source, limit // 2), most)):
+        if progress and index % 50 == 0:
+            progress(f"document {index + 1:,}", None)
         rng = random.Random(f"{seed}-{index}")
         known = {key: value for key, value in document.meta.items()
                  if key not in ("text", "document")}

@@ -1,4 +1,4 @@
-"""A vector for each of many texts from every layer: in batches, cancelled at any time, kept on disk.
+"""A vector for each of many texts from every layer: in batches, cancelled when one likes, kept.
 
 All layers come out of one pass over the texts, so they are kept together: moving along the layers
 costs nothing more. What is kept is found again by the weights, the texts and the place that is
@@ -167,7 +167,8 @@ def _fill(model: LoadedModel, texts: Sequence[str], place, array: np.ndarray,
     array[:] = np.nan
     any_place = False
     for start in range(0, len(texts), CHUNK):
-        rows, inputs, pieces = _read(model, texts, place, range(start, min(start + CHUNK, len(texts))))
+        end = min(start + CHUNK, len(texts))
+        rows, inputs, pieces = _read(model, texts, place, range(start, end))
         any_place |= bool(rows)
         done = 0
         for indices, batch in run_batches(model, inputs):

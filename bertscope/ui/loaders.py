@@ -183,16 +183,7 @@ def exposure(run, step: int, progress=None):
                 lambda: count(feed(run), step, progress))
 
 
-# -- vectors of many texts --------------------------------------------------------------------
-
-
-@st.cache_data(max_entries=8, show_spinner="Reading the corpus …")
-def labelled_texts(source: str, limit: int):
-    """``gallery.labelled_texts`` and the columns that are worth a colour."""
-    from bertscope.analysis import gallery
-
-    table = gallery.labelled_texts(source, limit)
-    return table, gallery.label_columns(table)
+# -- results that are kept ---------------------------------------------------------------------
 
 
 #: A larger model is not tried out in the app's own process.

@@ -19,36 +19,36 @@ MEASURES = {
     "length of the vectors": ("norm", None, ".1f"),
 }
 EXPLANATION = r"""
-Measured on the words of a sample of sentences (4,000 words at most, punctuation left out), with $x$ the
-mean of a word's pieces in one layer.
+Measured on the words of a sample of sentences (4,000 words at most, punctuation left out), with
+$x$ the mean of a word's pieces in one layer.
 
-*Self-similarity*: the mean cosine of the uses of a word in different sentences, for all words found in at
-least 5. *Words like their sentence* (intra-sentence similarity): the mean cosine of a word and the mean
-of its sentence's words. *Anisotropy*: the mean cosine of random words of different sentences; it is the
-baseline of both, for where all vectors point the same way everything is similar. *Explained by one
-direction* (maximum explainable variance): $\sigma_1^2 / \sum_i \sigma_i^2$ of the singular values of a
-word's uses, how well one static vector could stand for them; its baseline are as many random words.
-*Dimensions in use* (participation ratio): $(\sum \lambda)^2 / \sum \lambda^2$ of the eigenvalues of the
-covariance of all words.
+*Self-similarity*: the mean cosine of the uses of a word in different sentences, for all words
+found in at least 5. *Words like their sentence* (intra-sentence similarity): the mean cosine of a
+word and the mean of its sentence's words. *Anisotropy*: the mean cosine of random words of
+different sentences; it is the baseline of both, for where all vectors point the same way
+everything is similar. *Explained by one direction* (maximum explainable variance): $\sigma_1^2 /
+\sum_i \sigma_i^2$ of the singular values of a word's uses, how well one static vector could stand
+for them; its baseline are as many random words. *Dimensions in use* (participation ratio): $(\sum
+\lambda)^2 / \sum \lambda^2$ of the eigenvalues of the covariance of all words.
 
-*Raw or standardised?* One or two dimensions of large values often make up most of every cosine ("rogue
-dimensions"). Standardising gives each dimension mean 0 and deviation 1 over these words first. What is
-left then is not due to them.
+*Raw or standardised?* One or two dimensions of large values often make up most of every cosine
+("rogue dimensions"). Standardising gives each dimension mean 0 and deviation 1 over these words
+first. What is left then is not due to them.
 
-*Which layers are alike?* Linear CKA compares the similarities between texts in one layer with those in
-another, whatever the rotation and the scale,
+*Which layers are alike?* Linear CKA compares the similarities between texts in one layer with
+those in another, whatever the rotation and the scale,
 
 $$
 \mathrm{CKA} = \frac{\mathrm{HSIC}(XX^\top, YY^\top)}{\sqrt{\mathrm{HSIC}(XX^\top, XX^\top)\,
 \mathrm{HSIC}(YY^\top, YY^\top)}}
 $$
 
-here with the unbiased estimate of HSIC, since the plain one is too high where texts are few; 1 is the
-same up to rotation and scale, about 0 (or a little less) is nothing in common. Of each text the mean of
-its pieces is taken, of 1,000 texts at most.
+here with the unbiased estimate of HSIC, since the plain one is too high where texts are few; 1 is
+the same up to rotation and scale, about 0 (or a little less) is nothing in common. Of each text
+the mean of its pieces is taken, of 1,000 texts at most.
 
-Ethayarajh 2019; Timkey and van Schijndel 2021; Kornblith et al. 2019; Song et al. 2012; Nguyen, Raghu
-and Kornblith 2021.
+Ethayarajh 2019; Timkey and van Schijndel 2021; Kornblith et al. 2019; Song et al. 2012; Nguyen,
+Raghu and Kornblith 2021.
 """
 
 

@@ -13,15 +13,16 @@ METHODS = {"PCA": "pca", "t-SNE": "tsne", "UMAP": "umap"}
 AXES = {"2-D": 2, "3-D": 3}
 MOST_FOUND = 500
 EXPLANATION = r"""
-Each text becomes one vector of the chosen layer: the state of `[CLS]`, the mean of the states of its
-word pieces, or the mean of the pieces of a chosen word or place. Layer 0 is the embedding layer,
-where `[CLS]` is the same for every text.
+Each text becomes one vector of the chosen layer: the state of `[CLS]`, the mean of the states of
+its word pieces, or the mean of the pieces of a chosen word or place. Layer 0 is the embedding
+layer, where `[CLS]` is the same for every text.
 
-*PCA* shows the two or three directions in which the vectors vary most; the axes say which share of
-the variance they hold, and distances on the map are projections of real ones. *t-SNE* and *UMAP* keep
-neighbourhoods, not distances: the size of a cluster and the space between clusters mean nothing. Both
-begin with the principal components of the 50 leading ones and a fixed seed, so a map is the same
-every time. t-SNE: perplexity 30, or a third of $n-1$; UMAP: 15 neighbours, minimal distance 0.1.
+*PCA* shows the two or three directions in which the vectors vary most; the axes say which share
+of the variance they hold, and distances on the map are projections of real ones. *t-SNE* and
+*UMAP* keep neighbourhoods, not distances: the size of a cluster and the space between clusters
+mean nothing. Both begin with the principal components of the 50 leading ones and a fixed seed, so
+a map is the same every time. t-SNE: perplexity 30, or a third of $n-1$; UMAP: 15 neighbours,
+minimal distance 0.1.
 
 *Trustworthiness* says how far the $k = 5$ nearest on the map are near in all dimensions: with
 $r(i, j)$ the rank of $j$ among the nearest of $i$,
@@ -127,8 +128,8 @@ def common(sides: list[dict]):
                                   for side in sides])
 
 
-def draw(found, sides: list[dict], keep, label, search: str, boxes: list[str] | None = None,
-         noun: str = "texts") -> None:
+def draw(found, sides: list[dict], keep, label, search: str,
+         boxes: list[str] | None = None, noun: str = "texts") -> None:
     """The maps beside each other, what was gathered, and the nearest of the chosen text. ``boxes``
     are what the mouse shows at each point, the texts' beginnings by default."""
     import numpy as np

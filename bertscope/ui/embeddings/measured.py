@@ -1,4 +1,4 @@
-"""Measures of a sample of words at one or many checkpoints, from the cache or computed with a bar."""
+"""Measures of a sample of words at one or many checkpoints, kept or computed with a bar."""
 
 from __future__ import annotations
 

@@ -16,27 +16,29 @@ TURNED, PLANE = "turning each map", "one plane for all"
 FARTHEST, FOUND, NONE = "the 5 that move most", "those that hold the search", "none"
 MOST_CHECKPOINTS, MOST_TRAILS = 16, 12
 EXPLANATION = r"""
-The same texts at every checkpoint (or layer), a map each. A method on its own may mirror or rotate its
-map from step to step, so that everything jumps while nothing has changed. Two ways against that:
+The same texts at every checkpoint (or layer), a map each. A method on its own may mirror or
+rotate its map from step to step, so that everything jumps while nothing has changed. Two ways
+against that:
 
-*Turning each map.* Each step's own map is rotated, or mirrored, onto its neighbour's, outwards from the
-step that is chosen in the sidebar (or the last layer), whose map is that of the view *Map*. With
-centred maps $X$ and $Y$, the orthogonal matrix with the smallest $\lVert XR - Y \rVert^2$ is
-$R = UV^\top$, where $U \Sigma V^\top$ is the singular value decomposition of $X^\top Y$ (orthogonal
-Procrustes). No distance on a map is changed. What is *not* made alike are the planes: each step shows the
-directions in which it varies most itself, so a text may also move because another direction became the
-widest. t-SNE and UMAP moreover begin each map from its neighbour's; where that is not enough they
-still jump, and distances between steps mean little.
+*Turning each map.* Each step's own map is rotated, or mirrored, onto its neighbour's, outwards
+from the step that is chosen in the sidebar (or the last layer), whose map is that of the view
+*Map*. With centred maps $X$ and $Y$, the orthogonal matrix with the smallest $\lVert XR - Y
+\rVert^2$ is $R = UV^\top$, where $U \Sigma V^\top$ is the singular value decomposition of $X^\top
+Y$ (orthogonal Procrustes). No distance on a map is changed. What is *not* made alike are the
+planes: each step shows the directions in which it varies most itself, so a text may also move
+because another direction became the widest. t-SNE and UMAP moreover begin each map from its
+neighbour's; where that is not enough they still jump, and distances between steps mean little.
 
-*One plane for all* (PCA). The two directions in which all steps together vary most, the same at every step.
-Nothing is turned: what moves has moved in the space of all dimensions. The price is that each step
-shows less of its own variance.
+*One plane for all* (PCA). The two directions in which all steps together vary most, the same at
+every step. Nothing is turned: what moves has moved in the space of all dimensions. The price is
+that each step shows less of its own variance.
 
 The curve below the map says what is lost: the share of the variance that each map holds, and its
 trustworthiness. Each map is centred: what all texts have in common, and its drift, is not shown.
 
-Schönemann 1966; Pearson 1901; Kobak and Linderman 2021. Maps that begin from the one before: Rauber,
-Falcão and Telea 2016 (dynamic t-SNE couples them more tightly); McInnes et al.'s AlignedUMAP.
+Schönemann 1966; Pearson 1901; Kobak and Linderman 2021. Maps that begin from the one before:
+Rauber, Falcão and Telea 2016 (dynamic t-SNE couples them more tightly); McInnes et al.'s
+AlignedUMAP.
 """
 
 
@@ -64,8 +66,8 @@ def show(look: Look) -> None:
     if look.other:
         if asked["along"] == STEPS and look.other.run and look.chosen.run and \
                 look.other.run.path == look.chosen.run.path:
-            st.caption(":material/compare: The second checkpoint is of the same run: it is one of the "
-                       "steps of this path.")
+            st.caption(":material/compare: The second checkpoint is of the same run: it is a step "
+                       "of this path.")
         else:
             sides.append((look.other, "other"))
     laid = [path for choice, meaning in sides
@@ -101,7 +103,7 @@ def obtain(look: Look, choice, meaning: str, found, asked: dict) -> dict | None:
     checkpoints = []
     if asked["along"] == STEPS:
         if choice.run is None:
-            st.caption(f":material/info: {markdown(choice.label)} is one checkpoint without a run: it "
+            st.caption(f":material/info: {markdown(choice.label)} is a checkpoint without a run: it "
                        "has no path.")
             return None
         checkpoints = timeline.sample(choice.run.checkpoints(), MOST_CHECKPOINTS,

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import loaders, texts, uploads
+from bertscope.ui import loaders, texts, uploads, waiting
 from bertscope.ui.embeddings import Look
 from bertscope.ui.text import markdown, shorten
 
@@ -57,10 +57,21 @@ def choose(look: Look, line) -> Texts | None:
     if corpus is None:
         return own()
     try:
-        return Texts(*loaders.labelled_texts(corpus, limit), corpus)
+        found = waiting.kept(("labelled texts", corpus, limit),
+                             lambda progress: labelled(corpus, limit, progress),
+                             "Reading the corpus")
+        return Texts(*found, corpus) if found else None
     except BertScopeError as error:
         unreadable(error)
         return None
+
+
+def labelled(corpus: str, limit: int, progress):
+    """``gallery.labelled_texts`` and the columns that are worth a colour."""
+    from bertscope.analysis import gallery
+
+    table = gallery.labelled_texts(corpus, limit, progress=progress)
+    return table, gallery.label_columns(table)
 
 
 def unreadable(error: BertScopeError) -> None:
@@ -161,7 +172,8 @@ def said_of(look: Look, rows, missing: int) -> None:
     """Which texts were cut, and how many do not have the place."""
     from bertscope.analysis.vectors import count_cut
 
-    cut = loaders.keep(("cut", look.model.fingerprint, rows), lambda: [count_cut(look.model, rows)])[0]
+    (cut,) = loaders.keep(("cut", look.model.fingerprint, rows),
+                          lambda: [count_cut(look.model, rows)])
     if cut:
         st.caption(f":material/content_cut: {cut:,} of {len(rows):,} texts are longer than the "
                    f"{look.model.max_length:,} pieces that the model reads at once, and are cut.")

@@ -29,8 +29,9 @@ a rare piece's neighbours mean nothing.
 diagonal says that near positions have learnt to be alike; a model that reads short texts never
 trains its late positions (Wang and Chen 2020 compare several models).
 
-*Length and frequency*: how often the run had seen a piece by this step, and the Euclidean length of
-its vector; the correlation is Spearman's, of the ranks. Rare pieces move little from where they began.
+*Length and frequency*: how often the run had seen a piece by this step, and the Euclidean length
+of its vector; the correlation is Spearman's, of the ranks. Rare pieces move little from where
+they began.
 """
 
 
@@ -219,8 +220,9 @@ def positions_over_steps(look: Look) -> None:
     table = asked(look, "positions", (), ask)
     if table is not None and not table.empty:
         order = [f"{k} apart" for k in APART]
-        st.altair_chart(curves.lines(table, "cosine", "apart", order, "Cosine of positions that are so far apart",
-                                     marks(look), zero=False), width="stretch", theme=None)
+        title = "Cosine of positions that are so far apart"
+        st.altair_chart(curves.lines(table, "cosine", "apart", order, title, marks(look),
+                                     zero=False), width="stretch", theme=None)
         frame.download_csv(pd.DataFrame(table), f"{look.chosen.run.name}-positions-over-steps",
                            key="positions_csv")
 

@@ -5,25 +5,27 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, looking, texts, theme
+from bertscope.ui import frame, looking, texts, theme
 from bertscope.ui.embeddings import Look, figures, measured, sources
 from bertscope.ui.embeddings.map import common, draw, drawing, mapped
 from bertscope.ui.text import markdown, plotly, shorten
 
 NEAREST = 5
 EXPLANATION = r"""
-Every point is one use of the word: the mean of the states of its pieces in the chosen layer, in its own
-sentence. In layer 0 the uses differ by their position only; what comes apart later, the context did.
+Every point is one use of the word: the mean of the states of its pieces in the chosen layer, in
+its own sentence. In layer 0 the uses differ by their position only; what comes apart later, the
+context did.
 
-*Same label among the 5 nearest.* Of the 5 nearest uses by cosine, in all dimensions, how many have the
-same label, for all uses on average; the chance level is what labels dealt out at random would give,
-$\sum_c n_c (n_c - 1) / (n (n - 1))$.
+*Same label among the 5 nearest.* Of the 5 nearest uses by cosine, in all dimensions, how many
+have the same label, for all uses on average; the chance level is what labels dealt out at random
+would give, $\sum_c n_c (n_c - 1) / (n (n - 1))$.
 
 *Self-similarity* is the mean cosine of all pairs of uses, $\frac{1}{n(n-1)} \sum_{i \neq j}
-\cos(x_i, x_j)$: 1 if the context does not matter. The *baseline* is the mean cosine of random words of
-different sentences: where all vectors point the same way, a high self-similarity says nothing, so
-look at the distance between the two. *Standardised*: every dimension has mean 0 and deviation 1 over
-the words of these sentences first, because a few dimensions of large values can decide raw cosines.
+\cos(x_i, x_j)$: 1 if the context does not matter. The *baseline* is the mean cosine of random
+words of different sentences: where all vectors point the same way, a high self-similarity says
+nothing, so look at the distance between the two. *Standardised*: every dimension has mean 0 and
+deviation 1 over the words of these sentences first, because a few dimensions of large values can
+decide raw cosines.
 
 Ethayarajh 2019, sections 3.2 and 3.4; Timkey and van Schijndel 2021.
 """
@@ -58,10 +60,9 @@ def show(look: Look) -> None:
         layer = sources.layer(look)
         method, dimensions = drawing()
     looking.what(look.chosen, look.model)
-    documents = f" of {table['document'].nunique():,} documents" if source else ""
-    st.caption(f":material/format_quote: {len(table):,} uses of “{markdown(word)}” in sentences"
-               f"{documents}." if source else
-               f":material/format_quote: {len(table):,} uses of “{markdown(word)}” in your texts.")
+    st.caption(f":material/format_quote: {len(table):,} uses of “{markdown(word)}” in "
+               + (f"sentences of {table['document'].nunique():,} documents." if source
+                  else "your texts."))
     sides = mapped(look, found.rows, spans, layer, method, dimensions)
     if not sides:
         return
