@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--head-size", type=int, default=64)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a bertviz page")
+    parser.add_argument("--alone", action="store_true", help="without bertviz")
     parser.add_argument("--chromium", default="/usr/bin/chromium")
     args = parser.parse_args()
     from playwright.sync_api import sync_playwright
@@ -62,7 +63,7 @@ def main() -> None:
             ours = {tokens: page(browser, url, checkpoint, tokens, args) for tokens in args.tokens}
         for tokens in args.tokens:
             report_ours(tokens, ours[tokens])
-            for view in ("head", "model"):
+            for view in () if args.alone else ("head", "model"):
                 theirs = bertviz(browser, checkpoint, Path(folder), view, tokens, args)
                 report_theirs(view, tokens, theirs, ours[tokens])
         browser.close()
