@@ -15,9 +15,11 @@ import torch
 from bertscope.analysis.probing.classifier import Scaler
 
 HIDDEN = 100
-#: Adam's, items a step, passes over the training part at most, and passes without a better
+#: Adam's, items a step at most, passes over the training part at most, and passes without a better
 #: validation loss after which the training of all ends.
 RATE, BATCH, EPOCHS, PATIENCE = 1e-3, 128, 40, 4
+#: Steps a pass at least: of few items a step takes fewer.
+STEPS = 16
 #: Shares by which all weights shrink, per unit of the learning rate: chosen on validation.
 DECAYS = (0.0, 1.0, 10.0)
 
@@ -104,10 +106,11 @@ class _Networks:
         x, y, held_out, valid_y = map(self.tensor, (x, y, held_out, valid_y))
         optimiser = torch.optim.Adam(self.weights, lr=RATE)
         order = torch.Generator().manual_seed(seed)
+        size = max(1, min(BATCH, len(y) // STEPS))
         for epoch in range(1, EPOCHS + 1):
             if check:
                 check()
-            for batch in torch.randperm(len(y), generator=order).to(self.device).split(BATCH):
+            for batch in torch.randperm(len(y), generator=order).to(self.device).split(size):
                 self._step(optimiser, x[batch], y[batch])
             self._keep_best(epoch, held_out, valid_y)
             if epoch - self.best_epoch.max() >= PATIENCE:
