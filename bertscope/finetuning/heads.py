@@ -62,8 +62,13 @@ def new_model(config, spec: TaskSpec, seed: int) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if spec.layer == "mix":
-            return MixedLayers(AutoModel.from_config(config, attn_implementation="sdpa"), spec)
-        return KINDS[spec.task].from_config(config, attn_implementation="sdpa")
+            return MixedLayers(AutoModel.from_config(config, attn_implementation=fastest(config)), spec)
+        return KINDS[spec.task].from_config(config, attn_implementation=fastest(config))
+
+
+def fastest(config) -> str:
+    """transformers' fused attention where the architecture has it (DeBERTa's has not)."""
+    return "sdpa" if AutoModel._model_mapping[type(config)]._supports_sdpa else "eager"
 
 
 def body(model: nn.Module) -> nn.Module:
@@ -150,7 +155,7 @@ def logits_of(model: nn.Module, spec: TaskSpec, input_ids: torch.Tensor,
 
     A label is read off [CLS], so the last layer is computed there alone where that is known how.
     """
-    kind = getattr(model, "config", None) and model.config.model_type
+    kind = model.config.model_type
     stock = not isinstance(model, MixedLayers)
     if stock and spec.task in ("sentence", "pair") and kind in ("bert", "roberta", "electra"):
         first = torch.zeros(len(input_ids), 1, dtype=torch.int64, device=input_ids.device)

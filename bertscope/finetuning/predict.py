@@ -18,7 +18,7 @@ from bertscope.errors import BertScopeError
 from bertscope.finetuning.batches import by_length, collate
 from bertscope.finetuning.data.examples import Example, Labelled, Question, Tagged
 from bertscope.finetuning.heads import (
-    KINDS, load_model_weights, logits_of, new_model, task_config)
+    KINDS, fastest, load_model_weights, logits_of, new_model, task_config)
 from bertscope.finetuning.pieces import Cutter
 from bertscope.finetuning.tasks import Span, TaskSpec, build_task
 
@@ -106,7 +106,7 @@ def open_finetuned(path: str | Path, device: str | None = None) -> Finetuned:
             load_model_weights(model, Path(path))
         else:
             model = KINDS[spec.task].from_pretrained(
-                str(path), config=config, attn_implementation="sdpa", dtype=torch.float32,
+                str(path), config=config, attn_implementation=fastest(config), dtype=torch.float32,
                 use_safetensors=True, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # whatever a stranger's file provokes
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
