@@ -13,7 +13,8 @@ import torch
 import transformers
 from bertscope.analysis.activations import load
 from bertscope.analysis.attention import (AttentionMaps, attention_maps, by_words, difference,
-                                          head_summary, merge_pieces, part, places, share_of)
+                                          head_summary, merge_pieces, one_map, part, places, share_of,
+                                          summed)
 from bertscope.analysis.attention_pictures import quantise, shares, side, thumbnails
 from bertscope.analysis.bertviz_views import bertviz_page, neuron_page
 from bertscope.analysis.neurons import queries_and_keys
@@ -148,7 +149,7 @@ def test_places_by_direction_without_specials_and_in_a_window():
         places(maps, "up")
 
 
-def test_a_part_a_share_and_a_difference():
+def test_parts_sums_shares_and_differences():
     maps, other = random_maps(), random_maps()
     other.weights = np.roll(other.weights, 1, axis=1)
     rows, columns = [4, 6], [0, 1, 2]
@@ -156,6 +157,14 @@ def test_a_part_a_share_and_a_difference():
     np.testing.assert_array_equal(part(maps, (2, 1), rows, columns), by_hand)
     np.testing.assert_allclose(difference(maps, other).weights, maps.weights - other.weights)
     assert not difference(maps, maps).weights.any()
+    looks = [sum(float(maps.weights[2, 1, i, j]) for i in rows) for j in range(8)]
+    np.testing.assert_allclose(summed(maps.weights[2, 1], rows), looks)
+    looked_at = [sum(float(maps.weights[2, 1, i, j]) for j in columns) for i in range(8)]
+    np.testing.assert_allclose(summed(maps.weights[2, 1], columns, looked_at=True), looked_at)
+    np.testing.assert_array_equal(one_map(maps.weights, 3, 2), maps.weights[2, 1])
+    by_hand = sum(maps.weights[2, a].astype(float) for a in range(4))
+    np.testing.assert_allclose(one_map(maps.weights, 3, total=True), by_hand, rtol=1e-6)
+    np.testing.assert_allclose(one_map(maps.weights, 3), by_hand / 4, rtol=1e-6)
     assert share_of([[1, -3], [2, 2]], [1]) == pytest.approx(5 / 8) and share_of([[0.0]], [0]) == 0
     with pytest.raises(BertScopeError, match="other pieces or other heads"):
         difference(maps, random_maps(layers=2))

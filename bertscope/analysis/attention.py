@@ -191,3 +191,26 @@ def share_of(values: np.ndarray, columns: Sequence[int]) -> float:
     """
     size = np.abs(np.asarray(values, np.float64))
     return float(size[..., list(columns)].sum() / max(size.sum(), 1e-300))
+
+
+def one_map(weights: np.ndarray, layer: int, head: int | None = None, total: bool = False) -> np.ndarray:
+    """A head's map, or the mean (``total``: the sum) of a layer's: [L, A, T, T] to [T, T].
+
+    Args:
+        layer, head: from 1; no head stands for all of the layer.
+    """
+    of_layer = weights[layer - 1]
+    if head is not None:
+        return of_layer[head - 1]
+    return of_layer.sum(0) if total else of_layer.mean(0)
+
+
+def summed(weights: np.ndarray, places: Sequence[int], looked_at: bool = False) -> np.ndarray:
+    """What several pieces of a map look at together, or (``looked_at``) how much each piece looks at
+    them: [R, C] to float64 [C] or [R].
+
+    Args:
+        places: rows of the map; columns where ``looked_at``.
+    """
+    weights = np.asarray(weights, np.float64)
+    return weights[:, list(places)].sum(1) if looked_at else weights[list(places)].sum(0)

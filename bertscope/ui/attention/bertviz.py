@@ -35,8 +35,7 @@ def show(look: Look) -> None:
                                 bind="query-params", placeholder="all", width=240)
         decimals = st.number_input("Decimals", 1, 6, 3, key="decimals", bind="query-params", width=110)
     page = build(look, ours, view, shown, sorted(map(int, chosen)) or None, int(decimals))
-    with st.container(key="white_card"):
-        st.iframe(page)
+    st.iframe(page)  # white in both themes: bertviz draws for a white page
     if chosen and view == "head":
         st.caption("The colours are, from left to right, heads " + ", ".join(sorted(chosen, key=int)) + ".")
     if look.other is not None:

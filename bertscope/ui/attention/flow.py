@@ -180,20 +180,20 @@ def said(look: Look, measure: str, layer: int, head: int | None, place: int | No
 
 
 def drawn(look: Look, measure: str, layer: int, head: int | None, place: int | None) -> Drawn:
+    from bertscope.analysis.attention import one_map
+
     if measure == CARRIED:
         found = carried(look)
-        raw = found.weights[layer - 1]
-        return Drawn(raw[head - 1] if head else raw.mean(0),
-                     found.heads[layer - 1, head - 1] if head else found.layers[layer - 1])
+        return Drawn(one_map(found.weights, layer, head),
+                     one_map(found.heads, layer, head) if head else found.layers[layer - 1])
     if measure == GRADIENT:
         found = gradients(look, place)
-        raw, product = found.weights[layer - 1], found.product[layer - 1]
-        return Drawn(raw[head - 1] if head else raw.mean(0), product[head - 1] if head else product.sum(0),
+        return Drawn(one_map(found.weights, layer, head), one_map(found.product, layer, head, total=True),
                      signed=True)
     from bertscope.analysis.attention_flow import rollout
 
     weights = reading.maps(look.chosen, look.text, look.pair).weights
-    return Drawn(weights[layer - 1].mean(0), rollout(weights[:layer])[-1])
+    return Drawn(one_map(weights, layer), rollout(weights[:layer])[-1])
 
 
 def table(tokens: list[str], one: Drawn) -> bytes:

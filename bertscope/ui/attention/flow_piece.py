@@ -41,10 +41,11 @@ def show(sides, layer: int) -> None:
 
 
 def of_piece(look: Look, piece: int, layer: int) -> dict:
+    from bertscope.analysis.attention import one_map
     from bertscope.analysis.attention_flow import MOST_FLOW_PIECES, attention_flow, rollout
 
     weights = reading.maps(look.chosen, look.text, look.pair).weights
-    found = {"raw, this layer": weights[layer - 1, :, piece].mean(0),
+    found = {"raw, this layer": one_map(weights, layer)[piece],
              "rollout": rollout(weights[:layer])[-1][piece]}
     if weights.shape[-1] <= MOST_FLOW_PIECES:
         key = ("flow", *where_is(look), piece, layer)

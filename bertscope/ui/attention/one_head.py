@@ -130,11 +130,10 @@ def below(side: Side, head, chosen, line: bool) -> None:
 
 def sentence(side: Side, head, places: list[int], looked_at: bool, verb: str) -> str:
     """``**the + dog** look at sat 0.91, on 0.40 …``, as Markdown."""
-    weights = side.weights(head).astype("float64")
-    if looked_at:
-        sums, names = weights[:, [side.columns.index(i) for i in places]].sum(1), side.names[0]
-    else:
-        sums, names = weights[[side.rows.index(i) for i in places]].sum(0), side.names[1]
+    from bertscope.analysis.attention import summed
+
+    own, names = (side.columns, side.names[0]) if looked_at else (side.rows, side.names[1])
+    sums = summed(side.weights(head), [own.index(i) for i in places], looked_at)
     order = abs(sums).argsort()[::-1][:6]
     tokens = side.maps.tokens
     who = " + ".join(f"**{markdown(tokens[i])}**" for i in places[:8]) + (" …" if len(places) > 8 else "")
