@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,9 @@ import tiny_models
 import transformers
 from bertscope.ui.embeddings import figures
 from test_app import address, after_the_first_visit, app, figures as drawn, own_runs, runs, said
+from test_browser import CHROMIUM, chromium, server, visit
 
-__all__ = ["after_the_first_visit", "own_runs", "runs"]  # fixtures
+__all__ = ["after_the_first_visit", "chromium", "own_runs", "runs", "server", "visit"]  # fixtures
 MEAN = "mean of pieces"
 HOSTILE = "<img src=x onerror=alert(1)> </script> **b** $x$"
 
@@ -175,7 +177,9 @@ def test_a_file_of_labels(runs):
 def test_cancelled_work_waits_for_a_click(runs):
     reset()
     at = app("embeddings", run="tiny", pooling=MEAN)
-    key = next(k for k in __import__("bertscope.ui.loaders").ui.loaders._recent() if k[0] == "vectors")
+    from bertscope.ui import loaders
+
+    key = next(k for k in loaders._recent() if k[0] == "vectors")
     reset()
     at.session_state["_cancelled"] = {key}
     at.run()
@@ -330,6 +334,38 @@ def test_input_tables(runs, tiny_run):
     assert len(at.get("vega_lite_chart")) == 2 and "Rank correlation" in plain(at)
     at = app("embeddings", run="tiny", view="Input tables", of_piece="☃")
     assert not at.exception and "no piece for" in at.error[0].value
+
+
+# -- by hand ----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="needs Debian's chromium")
+def test_a_group_is_drawn_around_and_a_saved_movement_plays_without_the_app(visit, tmp_path):
+    v = visit()
+    v.open(f"embeddings?run=tiny&pooling={MEAN.replace(' ', '+')}&texts_limit=60")
+    v.page.locator(".modebar-btn[data-val=lasso]").click()
+    box = v.page.locator(".stPlotlyChart .nsewdrag").first.bounding_box()
+    corners = [(0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98), (0.02, 0.02)]
+    for number, (x, y) in enumerate(corners):
+        v.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=5)
+        if not number:
+            v.page.mouse.down()
+    v.page.mouse.up()
+    v.page.get_by_text("60 texts gathered").wait_for(timeout=30_000)
+    v.open("embeddings?run=tiny&view=Movement&texts_limit=30")
+    with v.page.expect_download() as download:
+        v.page.get_by_role("button", name="Figure (HTML)").click()
+    download.value.save_as(tmp_path / "path.html")
+    v.check()
+    page = v.context.new_page()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((tmp_path / "path.html").as_uri())
+    state = "document.querySelector('.js-plotly-plot')._fullLayout.sliders[0].active"
+    page.wait_for_function(f"{state} === 8")  # the chosen step, the last
+    page.locator(".updatemenu-button").first.click()
+    page.wait_for_function(f"{state} > 0 && {state} < 8")
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
 
 
 # -- states -----------------------------------------------------------------------------------

@@ -206,14 +206,17 @@ def _recent() -> OrderedDict:
 
 
 def recent(key: tuple):
-    """What :func:`keep` has under this key, else None."""
-    return _recent().get(key)
+    """What :func:`keep` has under this key, else None; it is then the last to be forgotten."""
+    found = _recent().get(key)
+    if found is not None:
+        with suppress(KeyError):  # forgotten in this moment
+            _recent().move_to_end(key)
+    return found
 
 
 def keep(key: tuple, compute: Callable[[], object]):
     """``compute()``, or what it gave for the same key not long ago; never None."""
-    results = _recent()
-    found = results.get(key)
+    results, found = _recent(), recent(key)
     if found is None:
         found = results[key] = compute()
         while len(results) > MOST_RESULTS:

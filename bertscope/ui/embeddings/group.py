@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.ui import frame
+from bertscope.ui.embeddings import download_csv
 from bertscope.ui.text import markdown, shorten
 
 PARAMETER = "point"
@@ -68,10 +68,10 @@ def show(found, gathered: list[int], numbers, side: dict, coordinates, label: st
         st.caption((f"The first {MOST_LISTED:,} are listed; the file has all. "
                     if len(gathered) > MOST_LISTED else "")
                    + "Mark a line for its nearest. A double click on the map lets a group go.")
-        frame.download_csv(table.assign(**{f"map {letter}": places[:, i] for i, letter in
-                                           enumerate("xyz"[:places.shape[1]])}),
-                           f"{side['choice'].stem}-layer-{side['layer']}-group",
-                           "This group (CSV)", key="group_csv")
+        download_csv(lambda: table.assign(**{f"map {letter}": places[:, i] for i, letter in
+                                             enumerate("xyz"[:places.shape[1]])}),
+                     f"{side['choice'].stem}-layer-{side['layer']}-group", "group_csv",
+                     "This group (CSV)")
 
 
 def take_row() -> None:

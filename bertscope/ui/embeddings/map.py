@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders, looking
-from bertscope.ui.embeddings import Look, figures, group, results, sources
+from bertscope.ui.embeddings import Look, download_csv, figures, group, results, sources
 from bertscope.ui.text import markdown
 
 METHODS = {"PCA": "pca", "t-SNE": "tsne", "UMAP": "umap"}
@@ -175,8 +175,6 @@ def matching(rows, numbers, search: str) -> list[int]:
 def one(found, side: dict, own, numbers, label, boxes, hits, reach, point, search, beside: bool,
         noun: str) -> list[int] | None:
     """One checkpoint's map; returns the texts that were gathered or clicked on it."""
-    import numpy as np
-
     choice, projected, key = side["choice"], side["map"], f"map_{side['meaning']}"
     where = {int(n): place for place, n in enumerate(numbers)}
     clicked = group.selected(key, len(found.rows))
@@ -198,10 +196,8 @@ def one(found, side: dict, own, numbers, label, boxes, hits, reach, point, searc
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"{len(numbers):,} {noun}, layer {side['layer']} · {held}trustworthiness "
                    f"{projected.trustworthiness:.2f} · {hint}")
-        columns = {f"map {letter}": np.round(own[:, i], 5)
-                   for i, letter in enumerate("xyz"[:own.shape[1]])}
-        frame.download_csv(found.table.iloc[numbers].assign(**columns), f"{stem}-map",
-                           key=f"map_csv_{side['meaning']}")
+        download_csv(lambda: with_places(found.table.iloc[numbers], own), f"{stem}-map",
+                     f"map_csv_{side['meaning']}")
         frame.download_figure(figure, f"{stem}-map", f"map_html_{side['meaning']}")
     if search and not hits:
         st.caption(f":material/search_off: No text holds “{markdown(search)}”.")
@@ -209,6 +205,12 @@ def one(found, side: dict, own, numbers, label, boxes, hits, reach, point, searc
         st.caption(f":material/info: {len(hits):,} texts hold “{markdown(search)}”; the first "
                    f"{MOST_FOUND} are ringed.")
     return clicked
+
+
+def with_places(table, coordinates):
+    """The texts with their places on the map."""
+    return table.assign(**{f"map {letter}": coordinates[:, i].round(5)
+                           for i, letter in enumerate("xyz"[:coordinates.shape[1]])})
 
 
 def axis_names(projected, side: dict, own) -> tuple[str, ...]:

@@ -37,7 +37,9 @@ they began.
 
 def show(look: Look) -> None:
     words = [example.answer for example in texts.fills(look.chosen)[:3]]
-    frame.try_this(*((word, lambda word=word: frame.set_state(of_piece=word)) for word in words))
+    if words:
+        frame.try_this(*((word, lambda word=word: frame.set_state(of_piece=word))
+                         for word in words))
     typed = st.text_input("Piece", words[0] if words else "the", key="of_piece", max_chars=100,
                           width=200, bind="query-params",
                           help="A word, or a piece as it is in the vocabulary: ##ing, [MASK].")

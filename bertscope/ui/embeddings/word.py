@@ -34,9 +34,9 @@ Ethayarajh 2019, sections 3.2 and 3.4; Timkey and van Schijndel 2021.
 def show(look: Look) -> None:
     corpus = texts.corpus_of(look.chosen)
     offered = _offered(corpus) if corpus else []
-    frame.try_this(*((word, lambda word=word: frame.set_state(target=word))
-                     for word in offered[:4]) if offered else (
-        ("a word of your texts", lambda: None),))
+    if offered:
+        frame.try_this(*((word, lambda word=word: frame.set_state(target=word))
+                         for word in offered[:4]))
     line = sources.row()
     source, limit = sources.where(look, line)
     own = sources.own() if source is None else None
