@@ -1,0 +1,198 @@
+"""Intervals, comparisons, the best set, onsets and expected layers."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+from sklearn.metrics import f1_score
+
+from bertscope.analysis.probing import metrics
+from bertscope.analysis.probing.centre import Estimate, expected_layer, onset
+from bertscope.analysis.probing.uncertainty import (
+    compare, holm, mcnemar, p_value, resample, resamples_for)
+
+#: Accuracy of layers 0 to l together, and the expected layers that were published of them
+#: (Tenney et al. 2019b, bert-base-uncased; from the paper's own notebook).
+TENNEY = {
+    "POS": ([88.4, 93.5, 95.0, 95.4, 96.0, 96.4, 96.4, 96.4, 96.6, 96.5, 96.6, 96.4, 96.5], 1.76),
+    "Deps": ([85.2, 90.2, 91.3, 92.6, 93.7, 94.1, 94.6, 94.9, 95.2, 95.2, 95.1, 95.3, 95.2], 2.52),
+    "Coref": ([80.0, 82.5, 84.3, 85.2, 86.9, 87.6, 88.3, 88.9, 90.3, 90.4, 90.6, 90.3, 90.2], 3.62),
+    "SPR1": ([77.8, 78.8, 79.7, 80.3, 80.9, 81.7, 82.1, 82.9, 83.0, 83.5, 83.5, 83.6, 83.5], 4.29),
+    "Rel": ([58.9, 66.0, 68.6, 70.9, 74.0, 74.7, 77.3, 78.2, 80.2, 81.2, 81.6, 83.3, 82.9], 4.16),
+}
+
+
+# -- scores -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_macro_f1_is_scikit_learns(seed):
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, 7, 200)
+    predicted = np.where(rng.random(200) < 0.5, gold, rng.integers(2, 9, 200))
+    assert metrics.macro_f1(gold, predicted) == pytest.approx(
+        f1_score(gold, predicted, average="macro"), abs=1e-12)
+    assert metrics.accuracy(gold, predicted) == np.mean(gold == predicted)
+
+
+def test_new_types_are_counted_apart():
+    found = metrics.scores(np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]),
+                           np.array([True, True, False, False]))
+    assert (found["accuracy"], found["accuracy_new_types"], found["new_types"]) == (0.75, 0.5, 2)
+    none = metrics.scores(np.array([0, 1]), np.array([0, 1]), np.array([True, True]))
+    assert none["new_types"] == 0 and np.isnan(none["accuracy_new_types"])
+
+
+# -- resampling ---------------------------------------------------------------------------------
+
+
+def test_with_one_word_a_sentence_the_bootstrap_is_binomial():
+    correct = (np.arange(400) < 300)[None, None]
+    draws = resample(correct, np.arange(400), 20_000, seed=1)[0]
+    assert draws.mean() == pytest.approx(0.75, abs=1e-3)
+    assert draws.std() == pytest.approx(np.sqrt(0.75 * 0.25 / 400), rel=0.02)
+    low, high = metrics.interval(draws)
+    assert (low, high) == pytest.approx(
+        (binom.ppf(0.025, 400, 0.75) / 400, binom.ppf(0.975, 400, 0.75) / 400), abs=0.004)
+
+
+def test_copies_of_a_word_in_its_sentence_are_no_new_evidence():
+    right = np.arange(100) < 70
+    one = resample(right[None, None], np.arange(100), 5000).std()
+    nine = resample(np.repeat(right, 9)[None, None], np.repeat(np.arange(100), 9), 5000).std()
+    assert nine == pytest.approx(one, rel=1e-9)
+
+
+def test_cells_are_resampled_together():
+    correct = np.random.default_rng(0).random((3, 2, 50)) < 0.8
+    sentences = np.repeat([5, 3, 9, 70, 1], 10)  # numbers with gaps, in any order
+    draws = resample(correct, sentences, 700, seed=4)
+    assert draws.shape == (3, 700)
+    assert np.array_equal(draws[1:2], resample(correct[1:2], sentences, 700, seed=4))
+
+
+def test_seeds_that_differ_widen_the_interval():
+    """Two seeds, of which one is right everywhere and the other half of the time."""
+    half = np.arange(400) % 2 == 0
+    different = np.stack([np.ones(400, bool), half])[None]
+    alike = np.stack([half, half])[None]
+    spread = [resample(seeds, np.arange(400), 4000).std() for seeds in (different, alike)]
+    # Of two seeds a draw has the first 0, 1 or 2 times: accuracies .5, .75 and 1.
+    assert spread[0] == pytest.approx(np.sqrt(0.5 * 0.25 ** 2), rel=0.05) and spread[1] < 0.03
+
+
+# -- comparisons --------------------------------------------------------------------------------
+
+
+def test_p_of_a_paired_difference_is_that_of_a_normal_test():
+    rng = np.random.default_rng(0)
+    first = rng.random(2000) < 0.8
+    second = np.where(rng.random(2000) < 0.1, rng.random(2000) < 0.65, first)
+    draws = resample(np.stack([first, second])[:, None], np.arange(2000), 4000)
+    difference = first.mean() - second.mean()
+    error = (first.astype(float) - second).std() / np.sqrt(2000)
+    assert p_value(difference, draws[0] - draws[1]) == pytest.approx(
+        2 * norm.sf(abs(difference) / error), abs=0.02)
+
+
+def test_under_the_null_a_p_value_falls_below_5_percent_so_often():
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(200):
+        both = rng.random((2, 1, 300)) < 0.7
+        draws = resample(both, np.arange(300), 500)
+        found.append(p_value(both[0].mean() - both[1].mean(), draws[0] - draws[1]) < 0.05)
+    assert 0.02 <= np.mean(found) <= 0.09
+
+
+def test_holm_by_hand():
+    """Holm 1979: .01 * 4, .02 * 3, then the running maximum."""
+    assert holm([0.04, 0.01, 0.02, 0.5]) == pytest.approx([0.08, 0.04, 0.06, 0.5])
+    assert holm([0.03, 0.04]) == pytest.approx([0.06, 0.06])
+    assert holm([0.9, 0.8]).tolist() == [1, 1] and holm([]).tolist() == []
+
+
+def test_mcnemar_counts_where_they_differ_only():
+    first = np.array([True] * 90 + [True] * 9 + [False] * 1)
+    second = np.array([True] * 90 + [False] * 9 + [True] * 1)
+    assert mcnemar(first, second) == pytest.approx(2 * binom.cdf(1, 10, 0.5))
+    assert mcnemar(first, first) == 1
+
+
+def layers(accuracies, items=1500, seed=0):
+    """Correct or not, by layers that mostly agree with each other."""
+    lot = np.random.default_rng(seed).random(items)
+    return np.array([lot < accuracy for accuracy in accuracies])[:, None], np.arange(items)
+
+
+def test_the_best_set_holds_what_cannot_be_told_from_the_best():
+    correct, sentence = layers([0.60, 0.85, 0.899, 0.90, 0.897, 0.70])
+    found = compare(correct.mean((1, 2)), resample(correct, sentence))
+    assert found.against == 3 and found.as_good.tolist() == [False, False, True, True, True, False]
+    assert np.isnan(found.p[3]) and found.difference[3] == 0
+    assert (found.low <= found.difference).all() and (found.difference <= found.high).all()
+    assert found.p[0] < 0.01
+
+
+def test_more_comparisons_get_more_resamples():
+    assert resamples_for(3) == resamples_for(10) < resamples_for(200)
+    assert 200 / (resamples_for(200) + 1) < 0.05 / 5  # the smallest p, times their number
+
+
+# -- where --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TENNEY)
+def test_the_expected_layers_of_the_paper(task):
+    """As far as scores rounded to a tenth of a point allow."""
+    scores, published = TENNEY[task]
+    certain = np.repeat(np.array(scores)[:, None] / 100, 50, axis=1)
+    found = expected_layer(np.array(scores) / 100, certain)
+    assert found.value == pytest.approx(published, abs=0.05)
+    assert found.low == pytest.approx(found.value)
+
+
+def test_without_a_significant_gain_there_is_no_expected_layer():
+    correct, sentence = layers([0.80, 0.803, 0.801, 0.802], items=300)
+    noisy = resample(np.random.default_rng(0).permuted(correct, axis=2), sentence)
+    found = expected_layer(correct.mean((1, 2)), noisy)
+    assert (found.value, found.low, found.high) == (None, None, None) and found.p > 0.05
+    assert found.gain == pytest.approx(0.002, abs=0.01)
+    worse, sentence = layers([0.9, 0.7])
+    assert expected_layer(worse.mean((1, 2)), resample(worse, sentence)).value is None
+
+
+# -- when ---------------------------------------------------------------------------------------
+
+
+def learnt(accuracies, items=2000):
+    correct, sentence = layers(accuracies, items)
+    return correct.mean((1, 2)), resample(correct, sentence, 500)
+
+
+def test_the_onset_is_where_half_of_the_gain_is_reached():
+    steps = [0, 1, 3, 7, 15, 31]                      # log2(step + 1) = 0 ... 5
+    accuracies, draws = learnt([0.2, 0.2, 0.2, 0.3, 0.7, 0.8])
+    found = onset(steps, accuracies, draws)
+    # Half of .2 -> .8 is .5, half way between .3 at 7 and .7 at 15: log2(x + 1) = 3.5.
+    assert found.value == pytest.approx(2 ** 3.5 - 1, rel=0.05)
+    assert 7 < found.low < found.value < found.high < 15 and found.p < 0.01
+
+
+def test_what_is_not_learnt_has_no_onset():
+    for accuracies in ([0.5, 0.5, 0.5], [0.8, 0.7, 0.6], [0.5, 0.9, 0.5]):
+        found = onset([0, 10, 100], *learnt(accuracies))
+        assert found.value is None and found.low is None
+    assert onset([5], np.array([0.5]), np.zeros((1, 9))) == Estimate(None, None, None, 0.0, 1.0)
+
+
+def test_the_first_crossing_counts():
+    """A task that rises, falls and rises again."""
+    found = onset([0, 1, 2, 3, 4], *learnt([0.1, 0.9, 0.2, 0.2, 0.9]))
+    assert 0 < found.value <= 1
+
+
+def test_an_early_task_is_before_a_late_one():
+    steps = [0, 10, 100, 1000, 10_000]
+    early = onset(steps, *learnt([0.2, 0.6, 0.9, 0.9, 0.9]))
+    late = onset(steps, *learnt([0.2, 0.2, 0.25, 0.6, 0.9]))
+    assert early.high < late.low
