@@ -6,11 +6,13 @@ import streamlit as st
 
 from bertscope.ui import frame, loaders, looking
 from bertscope.ui.probing import Look, data, keep_state, settings
+from bertscope.ui.probing.settings import HIDE, HOW, SIZE, TASK
 
-#: What each view is called, its module in ``bertscope.ui.probing``, and whether it is about one task.
-VIEWS = {"Layers": ("layers", True), "Over training": ("steps", True),
-         "Tasks": ("tasks", False), "Errors": ("errors", True), "Trees": ("trees", False),
-         "Use": ("use", True)}
+#: What each view is called, its module in ``bertscope.ui.probing``, and the settings it is about.
+VIEWS = {"Layers": ("layers", (TASK, SIZE, HIDE, HOW)),
+         "Over training": ("steps", (TASK, SIZE, HIDE, HOW)), "Tasks": ("tasks", (SIZE, HOW)),
+         "Errors": ("errors", (TASK, SIZE, HIDE, HOW)), "Trees": ("trees", ()),
+         "Use": ("use", (TASK,))}
 
 
 def main() -> None:
@@ -28,14 +30,14 @@ def main() -> None:
     frame.try_this(*experiments([offer.name for offer in offers], bool(chosen.run)))
     st.segmented_control("View", list(VIEWS), default="Layers", required=True, key="view",
                          bind="query-params", label_visibility="collapsed")
-    name, about_one = view()
-    asked = settings.ask(offers, about_one)
+    name, parts = view()
+    asked = settings.ask(offers, parts)
     looking.what(chosen, model)
     module(name).show(Look(chosen, other, model, source, offers, asked))
 
 
-def view() -> tuple[str, bool]:
-    """The chosen view; the first one where the page did not get so far."""
+def view() -> tuple[str, tuple[str, ...]]:
+    """The chosen view and its settings; the first one where the page did not get so far."""
     return VIEWS.get(st.session_state.get("view"), VIEWS["Layers"])
 
 

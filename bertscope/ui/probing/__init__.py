@@ -35,7 +35,8 @@ class Look:
 #: Widgets whose values outlive a look at another view.
 KEPT = ("task", "tasks", "probe_kind", "probe_size", "probe_seeds", "word_pooling",
         "sentence_pooling", "hide_word", "controls", "types_apart", "whole_scale", "probe_layer",
-        "probe_live", "probe_value", "wrong_label", "tree_number", "erase_method", "tree_size")
+        "probe_live", "probe_value", "probe_steps", "order", "wrong_label", "tree_number", "tree_size",
+        "tree_nonce", "tree_random", "tree_measure", "erase_method", "erase_size")
 
 
 def keep_state() -> None:

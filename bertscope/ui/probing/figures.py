@@ -40,12 +40,14 @@ def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
             line={"color": colour, "dash": dash, "width": 2.5}, marker={"size": 8},
             error_y=bars if table.low.notna().any() else None,
             hovertemplate="layer %{x}: %{y:" + form + "}<extra>" + plotly(name) + "</extra>")
-    low, high = (0.0, 1.03) if whole and form == ".1%" else _room([t for *_, t in curves], references)
+    low, high = _room([t for *_, t in curves], references, form)
+    if form == ".1%":
+        low, high = (0.0, 1.03) if whole else (low, min(high, 1.03))
     _references(figure, references, low, form)
     most = max((int(t.layer.max()) for *_, t in curves), default=1)
     figure.update_xaxes(title="layer (0 = embeddings)", range=[-0.45, most + 0.45], zeroline=False,
                         tickvals=list(range(most + 1)) if most <= 24 else None, showgrid=False)
-    figure.update_yaxes(tickformat=form.replace(".1%", ".0%"), title=plotly(title),
+    figure.update_yaxes(tickformat=form.replace(".1%", ".0%"), title_text=plotly(title),
                         range=[low, high])
     return theme.dress(figure, 430)
 
@@ -79,11 +81,14 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _room(tables, references) -> tuple[float, float]:
-    """The range of the curves with their intervals, and of the references just above them."""
+def _room(tables, references, form: str) -> tuple[float, float]:
+    """The range of the curves with their intervals, and of the references just above them; of what is
+    no share all references."""
     low = min(float(t.low.fillna(t.value).min()) for t in tables)
     high = max([float(t.high.fillna(t.value).max()) for t in tables]
                + [value for _, value in references])
+    if form != ".1%":
+        low = min([low] + [value for _, value in references])
     pad = max(0.02, 0.12 * (high - low))
     return low - pad if low < 0 else max(0.0, low - pad), high + pad
 
@@ -121,7 +126,7 @@ def over_steps(values: np.ndarray, layers: Sequence[int], steps: Sequence[int], 
                              line={"color": theme.colour(meaning), "width": 2})
     figure.update_xaxes(type="category", title="training step", showgrid=False)
     figure.update_yaxes(type="category", title="layer", showgrid=False)
-    return theme.dress(figure, 110 + 34 * len(layers), title=plotly(title),
+    return theme.dress(figure, 110 + 34 * len(layers), title_text=plotly(title),
                        margin={"l": 10, "r": 10, "t": 60, "b": 10})
 
 
@@ -164,16 +169,17 @@ def confusion(counts: np.ndarray, names: Sequence[str], title: str):
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     labels, size = [plotly(name) for name in names], len(names)
     figure = go.Figure(go.Heatmap(
-        z=shares, customdata=np.stack([counts.astype(object), *_named(labels)], -1),
+        z=shares, customdata=np.stack(_named(labels), -1),
+        text=[[f"{n:,}" if n else "" for n in row] for row in counts.tolist()],
         colorscale=theme.sequential(), zmin=0, zmax=1, xgap=1, ygap=1,
-        texttemplate="%{customdata[0]:,}" if size <= 20 else None, textfont={"size": 11},
-        hovertemplate="gold %{customdata[1]}, answer %{customdata[2]}: %{customdata[0]:,} "
-                      "(%{z:.1%})<extra></extra>",
+        texttemplate="%{text}" if size <= 20 else None, textfont={"size": 11},
+        hovertemplate="gold %{customdata[0]}, answer %{customdata[1]}: %{text} (%{z:.1%})"
+                      "<extra></extra>",
         colorbar={"thickness": 10, "outlinewidth": 0, "tickformat": ".0%"}))
     axis = {"tickvals": list(range(size)), "ticktext": labels, "showgrid": False, "zeroline": False}
     figure.update_xaxes(**axis, title="answer", side="top", tickangle=-45)
     figure.update_yaxes(**axis, title="gold", autorange="reversed")
-    return theme.dress(figure, 170 + 26 * size, title=plotly(title),
+    return theme.dress(figure, 170 + 26 * size, title_text=plotly(title),
                        margin={"l": 10, "r": 10, "t": 40, "b": 10})
 
 

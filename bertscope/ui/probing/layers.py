@@ -103,10 +103,10 @@ def references(table) -> list[tuple[str, float]]:
 
 
 def said(layers: list[int]) -> str:
-    """``layer 3``, ``layers 2 to 4``, ``layers 1, 3 and 4``."""
+    """``layer 3``, ``layers 2 to 4``, ``layers 1 and 3``, ``layers 1, 3 and 4``."""
     if len(layers) == 1:
         return f"layer {layers[0]}"
-    if layers == list(range(layers[0], layers[-1] + 1)):
+    if len(layers) > 2 and layers == list(range(layers[0], layers[-1] + 1)):
         return f"layers {layers[0]} to {layers[-1]}"
     return "layers " + ", ".join(map(str, layers[:-1])) + f" and {layers[-1]}"
 
@@ -173,6 +173,7 @@ def sizes(look, result) -> None:
 def change(look, both) -> None:
     """The second checkpoint against the first, layer by layer."""
     table = both.between_checkpoints(look.other.label, look.chosen.label)
+    theirs = own(both, look.other.label)
     better = table.layer[table.significant & (table.difference > 0)].tolist()
     worse = table.layer[table.significant & (table.difference < 0)].tolist()
     parts = [f"significantly better in {said(better)}"] if better else []
@@ -180,7 +181,8 @@ def change(look, both) -> None:
     st.caption(f":material/compare_arrows: **{markdown(look.chosen.label)} against "
                f"{markdown(look.other.label)}**, on the same items: "
                + (" and ".join(parts) or "no layer differs significantly")
-               + " (paired bootstrap, corrected after Holm).")
+               + " (paired bootstrap, corrected after Holm). Best there: "
+               + said(theirs.layer[theirs.best].tolist()) + ".")
 
 
 def numbers(both) -> None:

@@ -101,7 +101,7 @@ def _study(look, choices: Sequence[Choice], items, asked, told):
 
     subjects = [Subject(choice.label, choice.path, choice.checkpoint.step if choice.checkpoint
                         else None) for choice in choices]
-    found = study(subjects, items, asked.protocol, asked.seeds, told, _opener(look, choices))
+    found = study(subjects, items, asked.protocol, asked.seeds, told, opener(look))
     found.request = _request(choices, items, asked)
     return found
 
@@ -126,7 +126,7 @@ def _on_disk(look, choices, items, asked):
     return None
 
 
-def _opener(look, choices: Sequence[Choice]) -> Callable:
+def opener(look) -> Callable:
     """Opens a checkpoint: those that the page looks at stay open, others of the run do if small."""
     shown = {choice.path: choice for choice in (look.chosen, look.other) if choice}
 

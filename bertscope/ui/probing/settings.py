@@ -13,6 +13,9 @@ PROBES = {"logistic regression": "linear", "one hidden layer": "mlp"}
 SELECTIVITY, CODELENGTH, RANDOM, MIX = ("selectivity", "description length", "random weights",
                                         "expected layer")
 CONTROLS = (SELECTIVITY, CODELENGTH, RANDOM, MIX)
+#: The box's values before anybody opens it.
+START = {"probe": "logistic regression", "controls": [SELECTIVITY, RANDOM], "word": "mean",
+         "sentence": "mean", "seeds": 1, "apart": False}
 
 
 @dataclass(frozen=True)
@@ -31,42 +34,59 @@ class Asked:
 
 
 def task(offers: list) -> str:
-    """The task's box; a task that these data do not have is forgotten."""
-    names = [offer.name for offer in offers]
-    titles = {offer.name: f"{offer.title} · {offer.classes:,} labels" for offer in offers}
-    if st.session_state.get("task") not in (None, *names):
+    """The task's box; a task that these data do not have is forgotten. The address holds its title."""
+    titles = {offer.name: offer.title for offer in offers}
+    if st.session_state.get("task") not in (None, *titles):
         del st.session_state["task"]
-    return st.selectbox("Task", names, format_func=titles.get, key="task", width=380,
+    return st.selectbox("Task", list(titles), format_func=titles.get, key="task", width=330,
                         bind="query-params")
 
 
-def ask(offers: list, named: bool) -> Asked:
-    """All settings in two lines, most of them in a box that opens.
+#: What a view can be asked about.
+TASK, SIZE, HIDE, HOW = "task", "size", "hide", "how"
+
+
+def ask(offers: list, parts: tuple[str, ...]) -> Asked:
+    """The settings in a line, most of them in a box that opens.
 
     Args:
-        named: whether the view is about one task.
+        parts: those that the view is about; the others are as they were, or as they begin.
     """
     from bertscope.analysis.probing.protocol import Protocol
 
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = task(offers) if named else st.session_state.get("task") or offers[0].name
-        kind = next((offer.kind for offer in offers if offer.name == chosen), "word")
-        size = st.segmented_control("Training items", list(SIZES), default="2,000", required=True,
-                                    key="probe_size", bind="query-params") or "2,000"
-        hide = st.toggle("Hide the word", key="hide_word", bind="query-params",
-                         disabled=kind != "word",
-                         help="Each probed word is masked when its vector is read: what does the "
-                              "context alone tell about it?")
-        with st.popover("How to probe", icon=":material/tune:"):
-            values = _more()
+    state, line = st.session_state, st.container(horizontal=True, vertical_alignment="bottom")
+    with line:
+        names = [offer.name for offer in offers]
+        chosen = task(offers) if TASK in parts else \
+            state["task"] if state.get("task") in names else names[0]
+        kind = next(offer.kind for offer in offers if offer.name == chosen)
+        size = _size() if SIZE in parts else next(iter(SIZES))
+        hide = _hide(kind) if HIDE in parts else False
+        values = dict(START)
+        if HOW in parts:
+            with st.popover("How to probe", icon=":material/tune:"):
+                values = _more()
     train, validation, test = SIZES[size]
     controls = values["controls"]
     protocol = Protocol(
         probe=PROBES[values["probe"]], word=values["word"], sentence=values["sentence"],
         max_train=train, max_validation=validation, max_test=test,
-        hide=bool(hide) and kind == "word", control=SELECTIVITY in controls,
-        codelength=CODELENGTH in controls, random=RANDOM in controls, mix=MIX in controls)
+        hide=hide, control=SELECTIVITY in controls, codelength=CODELENGTH in controls,
+        random=RANDOM in controls, mix=MIX in controls)
     return Asked(chosen, protocol, tuple(range(values["seeds"])), values["apart"])
+
+
+def _size() -> str:
+    return st.segmented_control("Training items", list(SIZES), default=next(iter(SIZES)),
+                                required=True, key="probe_size", bind="query-params") \
+        or next(iter(SIZES))
+
+
+def _hide(kind: str) -> bool:
+    on = st.toggle("Hide the word", key="hide_word", bind="query-params", disabled=kind != "word",
+                   help="Each probed word is masked when its vector is read: what does the context "
+                        "alone tell about it?")
+    return bool(on) and kind == "word"
 
 
 def _more() -> dict:
@@ -77,7 +97,7 @@ def _more() -> dict:
         bind="query-params", help="The smallest classifier first: what it finds lies open. One with "
                                   "a hidden layer finds more, and remembers more by itself.")
     controls = st.pills(
-        "Beside every number", CONTROLS, selection_mode="multi", default=[SELECTIVITY, RANDOM],
+        "Beside every number", CONTROLS, selection_mode="multi", default=START["controls"],
         key="controls", bind="query-params",
         help="Majority, word identity and layer 0 are always there. *Selectivity*: what the probe "
              "does better than on labels drawn at random for each word. *Description length*: how "

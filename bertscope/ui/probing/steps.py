@@ -35,14 +35,14 @@ def show(look) -> None:
         st.info("This checkpoint stands alone: there is no training to look back on. Choose a run in "
                 "the sidebar.", icon=":material/timeline:")
         return
-    names = [offer.name for offer in look.offers]
+    others = [offer.name for offer in look.offers if offer.name != look.asked.task]
+    if "order" in st.session_state:
+        st.session_state["order"] = [name for name in st.session_state["order"] if name in others]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         count = st.segmented_control("Checkpoints, at most", list(COUNTS), default="6", required=True,
                                      key="probe_steps", bind="query-params") or "6"
-        also = st.multiselect("Tasks beside it, for the order", [n for n in names
-                                                                 if n != look.asked.task],
-                              key="tasks", format_func=look.title, max_selections=8, width=420,
-                              bind="query-params")
+        also = st.multiselect("Tasks beside it, for the order", others, key="order", format_func=look.title,
+                              max_selections=8, width=420, bind="query-params")
         live = st.toggle("Probe each new checkpoint by itself", key="probe_live",
                          bind="query-params",
                          help="While the run is training: whenever it saves a checkpoint, it is probed "

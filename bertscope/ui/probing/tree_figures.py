@@ -29,7 +29,8 @@ def trees(words: Sequence[str], gold: Iterable[tuple[int, int]],
     for number, (name, edges) in enumerate(recovered.items()):
         edges, side = set(edges), -1 if number else 1
         label = f" ({name})" if len(recovered) > 1 else ""
-        _arcs(figure, gold, side, "gold tree", theme.colour("grid"), 7, "solid", not number)
+        _arcs(figure, gold, side, "gold tree", theme.colour("baseline"), 8, "solid", not number,
+              0.35)
         _arcs(figure, edges & gold, side, f"recovered{label}", theme.colour("good"), 2.5, "solid", True)
         _arcs(figure, edges - gold, side, f"recovered, not in the gold tree{label}",
               theme.signed()[0][1], 2, "dot", True)
@@ -51,7 +52,7 @@ def _height(distance: int) -> float:
 
 
 def _arcs(figure, edges, side: int, name: str, colour: str, width: float, dash: str,
-          legend: bool) -> None:
+          legend: bool, opacity: float = 1.0) -> None:
     """One trace of many arcs, with gaps between them."""
     import numpy as np
 
@@ -62,5 +63,5 @@ def _arcs(figure, edges, side: int, name: str, colour: str, width: float, dash: 
         xs += [*((a + b) / 2 - (b - a) / 2 * np.cos(turn)), None]
         ys += [*(side * (0.3 + _height(b - a) * np.sin(turn) * 0.8)), None]
     figure.add_scatter(x=xs, y=ys, mode="lines", name=plotly(name), legendgroup=name,
-                       showlegend=legend and bool(edges), hoverinfo="skip",
+                       opacity=opacity, showlegend=legend and bool(edges), hoverinfo="skip",
                        line={"color": colour, "width": width, "dash": dash})

@@ -36,21 +36,18 @@ Hewitt and Manning 2019, *A structural probe for finding syntax in word represen
 """
 
 SIZES = {"300": (300, 100, 200), "2,000": (2000, 500, 1000)}
-#: The map's rank; beyond 64 Hewitt and Manning found no gain.
-RANK = 64
 MEASURES = {"UUAS": ("uuas", "low", "high"), "Spearman": ("spearman", None, None),
             "root": ("root", "root_low", "root_high")}
-KINDS = ("probetrees", "probetree_edges", "probetree_words")
 
 
 @dataclass(frozen=True)
 class Trees:
     """``layers``: as in ``structural.StructuralResult``, the chain's scores in ``chain_uuas`` and the
-    like; ``edges``: layer, sentence, first, second, gold; ``words``: sentence, place, form, head."""
+    like; ``edges``: layer, sentence, first, second, gold; ``sentences``: those of the test part."""
 
     layers: Any
     edges: Any
-    words: Any
+    sentences: list
 
 
 def show(look) -> None:
@@ -63,6 +60,8 @@ def show(look) -> None:
         size = st.segmented_control("Training sentences", list(SIZES), default="300", required=True,
                                     key="tree_size", bind="query-params") or "300"
         nonce = st.toggle("Test on sentences without sense", key="tree_nonce", bind="query-params")
+        beside = st.toggle("Random weights beside it", value=True, key="tree_random",
+                           bind="query-params")
     found = []
     for choice, meaning in look.sides:
         try:
@@ -77,55 +76,30 @@ def show(look) -> None:
     if not found or found[0][1] != "main":
         st.caption("Two maps are learnt for each layer: a minute or more.")
         return
-    random = None
-    if look.asked.protocol.random:
-        random = probed(look, look.chosen, SIZES[size], bool(nonce), random=True)
+    random = probed(look, look.chosen, SIZES[size], bool(nonce), random=True) if beside else None
     curves(look, found, random)
     one_sentence(look, found)
 
 
 def probed(look, choice, sizes: tuple[int, int, int], nonce: bool, random: bool = False):
     """``Trees`` of a checkpoint, from the disk or computed; None while it waits or is cancelled."""
-    from bertscope.analysis.cache import analysis_folder, kept_frame
-    from bertscope.analysis.loading import weights_fingerprint
-    from bertscope.analysis.probing import structural
+    from bertscope.analysis.probing.kept_trees import structural_kept
+    from bertscope.analysis.probing.structural import StructuralConfig, chosen
 
-    values = {"rank": RANK, "max_train": sizes[0], "max_valid": sizes[1], "max_test": sizes[2],
-              "nonce": nonce}
-    key = {"version": structural.VERSION, "checkpoint": weights_fingerprint(choice.path),
-           "data": look.source.fingerprint, "random": random, **values}
-    folder = analysis_folder(choice.path)
-    kept = [kept_frame(folder, kind, key) for kind in KINDS]
-    if all(table is not None for table in kept):
-        return Trees(*kept)
-    wanted = ("trees", choice.path, loaders.stamp(choice.path), tuple(sorted(key.items())))
-    results.waits(wanted)
-    name = f"trees of {choice.label}" + (", random weights" if random else "")
-    return waiting.kept(wanted, lambda told: _compute(
-        look, choice, structural.StructuralConfig(**values), folder, key, random,
-        results.seldom(told)), name)
+    gold = look.source.gold
+    config = StructuralConfig(max_train=sizes[0], max_valid=sizes[1], max_test=sizes[2], nonce=nonce)
 
+    def ask(told=None, kept_only: bool = False):
+        return structural_kept(choice.path, gold, config, random, told, results.opener(look),
+                               kept_only)
 
-def _compute(look, choice, config, folder, key: dict, random: bool, told) -> Trees:
-    import pandas as pd
-
-    from bertscope.analysis.cache import cached_frame
-    from bertscope.analysis.probing.features import Store
-    from bertscope.analysis.probing.structural import structural_probe
-    from bertscope.analysis.probing.untrained import with_random_weights
-
-    model = look.model if choice is look.chosen else loaders.model(choice)
-    model = with_random_weights(model, 0) if random else model
-    made = structural_probe(Store(folder / "features", model), look.source.gold, config,
-                            progress=told)
-    chain = {f"chain_{name}": value for name, value in made.baselines.items()}
-    words = pd.DataFrame([(number, place, word.form, word.head - 1)
-                          for number, sentence in enumerate(made.sentences)
-                          for place, word in enumerate(sentence.words)],
-                         columns=["sentence", "place", "form", "head"])
-    tables = (made.layers.assign(**chain), made.edges, words)
-    return Trees(*(cached_frame(folder, kind, key, lambda table=table: table)
-                   for kind, table in zip(KINDS, tables, strict=True)))
+    tables = ask(kept_only=True)
+    if tables is None:
+        wanted = ("trees", choice.path, loaders.stamp(choice.path), gold.fingerprint, config, random)
+        results.waits(wanted)
+        name = f"trees of {choice.label}" + (" with random weights" if random else "")
+        tables = waiting.kept(wanted, lambda told: ask(results.seldom(told)), name)
+    return tables and Trees(*tables, chosen(gold, config)["test"])
 
 
 def curves(look, found, random) -> None:
@@ -160,7 +134,7 @@ def one_sentence(look, found) -> None:
     """A test sentence: what a layer recovers, over what is true."""
     first = found[0][2]
     st.markdown("##### One sentence: the recovered tree over the gold one")
-    count, layers = int(first.words.sentence.max()) + 1, first.layers.layer.tolist()
+    count, layers = len(first.sentences), first.layers.layer.tolist()
     best = int(first.layers.loc[first.layers.uuas.idxmax()].layer)
     if st.session_state.get("tree_number", 1) > count:
         st.session_state["tree_number"] = 1
@@ -171,29 +145,27 @@ def one_sentence(look, found) -> None:
                                      key="tree_number", bind="query-params")) - 1
         layer = st.select_slider("Layer", layers, value=best, key="probe_layer", width=280,
                                  bind="query-params") if len(layers) > 1 else layers[0]
-    words = first.words[first.words.sentence == number].sort_values("place")
-    recovered, gold = {}, set()
+    words = first.sentences[number].words
+    recovered = {}
     for choice, _, own in found:
-        same = own.words[own.words.sentence == number].form.tolist() == words.form.tolist()
         edges = own.edges[(own.edges.layer == layer) & (own.edges.sentence == number)]
-        if same and len(edges):
-            recovered[choice.label] = list(zip(edges["first"], edges.second))
+        if len(edges):
+            recovered[choice.label] = set(zip(edges["first"].tolist(), edges.second.tolist()))
     if not recovered:
         st.info("Too few words of this sentence can be read by the model.", icon=":material/info:")
         return
-    gold = gold_edges(words, first, number)
-    root = [int(row.place) for row in words.itertuples() if row.head == -1]
-    frame.figure(tree_figures.trees(words.form.tolist(), gold, recovered, root[0] if root else None),
-                 f"tree-{number + 1}-layer-{layer}", "tree")
-    right = [f"{markdown(name)} {len(gold & set(edges)):,} of {len(gold):,}"
+    gold = gold_edges(words, set.union(*recovered.values()))
+    root = next((place for place, word in enumerate(words) if word.head == 0), None)
+    figure = tree_figures.trees([word.form for word in words], gold, recovered, root)
+    frame.figure(figure, f"tree-{number + 1}-layer-{layer}", "tree")
+    right = [f"{markdown(name)} {len(gold & edges):,} of {len(gold):,}"
              for name, edges in recovered.items()]
     st.caption("Edges recovered: " + " · ".join(right) + ". The root is in bold; punctuation has none.")
 
 
-def gold_edges(words, own: Trees, number: int) -> set[tuple[int, int]]:
+def gold_edges(words, recovered: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """The gold tree's edges between the words that are in the recovered one."""
     from bertscope.analysis.probing.trees import edges
 
-    table = own.edges[own.edges.sentence == number]
-    inside = sorted(set(table["first"]) | set(table.second))
-    return edges(words["head"].tolist(), inside)
+    return edges([word.head - 1 for word in words], sorted({place for edge in recovered
+                                                            for place in edge}))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import streamlit as st
 
 from bertscope.errors import BertScopeError
@@ -23,7 +20,7 @@ directions drawn at random were removed.
 no better than the majority (the column *probe*): what other probes could find may still be there.
 
 The figure shows the loss that removing the task costs **more than removing as much at random**, in
-nats per masked piece, with its 95 % interval (paired bootstrap over sentences). At or below 0: the
+nats per masked piece of a labelled word, with its 95 % interval (paired bootstrap over sentences). At or below 0: the
 probe can read it, but the model does not need it for its guesses. Above 0: it is used, or something that
 goes along with it.
 
@@ -32,15 +29,6 @@ Elazar et al. 2021, *Amnesic probing*.
 
 METHODS = {"LEACE": "leace", "INLP": "inlp"}
 SIZES = {"300": (300, 100, 200), "1,000": (1000, 200, 300)}
-KINDS = ("probeamnesic", "probeamnesic_layers")
-
-
-@dataclass(frozen=True)
-class Removed:
-    """``table`` and ``summary`` as in ``amnesic.AmnesicResult``."""
-
-    table: Any
-    summary: Any
 
 
 def show(look) -> None:
@@ -74,59 +62,54 @@ def show(look) -> None:
 
 
 def removed(look, choice, items, method: str, sizes: tuple[int, int, int]):
-    """``Removed`` of a checkpoint, from the disk or computed; None while it waits or is cancelled."""
-    from bertscope.analysis.cache import analysis_folder, kept_frame
-    from bertscope.analysis.loading import weights_fingerprint
-    from bertscope.analysis.probing import amnesic
+    """``kept_trees.amnesic_kept`` of a checkpoint; None while it waits or is cancelled."""
+    from bertscope.analysis.probing.amnesic import AmnesicConfig
+    from bertscope.analysis.probing.kept_trees import amnesic_kept
 
-    values = {"method": method, "max_train": sizes[0], "max_valid": sizes[1], "max_test": sizes[2]}
-    key = {"version": amnesic.VERSION, "checkpoint": weights_fingerprint(choice.path),
-           "task": items.task, "items": items.fingerprint, **values}
-    folder = analysis_folder(choice.path)
-    kept = [kept_frame(folder, kind, key) for kind in KINDS]
-    if all(table is not None for table in kept):
-        return Removed(*kept)
-    wanted = ("amnesic", choice.path, loaders.stamp(choice.path), tuple(sorted(key.items())))
+    config = AmnesicConfig(method, max_train=sizes[0], max_valid=sizes[1], max_test=sizes[2])
+
+    def ask(told=None, kept_only: bool = False):
+        return amnesic_kept(choice.path, items, config, told, results.opener(look), kept_only)
+
+    table = ask(kept_only=True)
+    if table is not None:
+        return table
+    wanted = ("amnesic", choice.path, loaders.stamp(choice.path), items.task, items.fingerprint, config)
     results.waits(wanted)
-    return waiting.kept(wanted, lambda told: _compute(
-        look, choice, items, amnesic.AmnesicConfig(**values), folder, key, results.seldom(told)),
-        f"the loss of {choice.label} without the task")
-
-
-def _compute(look, choice, items, config, folder, key: dict, told) -> Removed:
-    from bertscope.analysis.cache import cached_frame
-    from bertscope.analysis.probing.amnesic import amnesic
-
-    model = look.model if choice is look.chosen else loaders.model(choice)
-    made = amnesic(model, items, config, progress=told)
-    return Removed(*(cached_frame(folder, kind, key, lambda table=table: table)
-                     for kind, table in zip(KINDS, (made.table, made.summary), strict=True)))
+    return waiting.kept(wanted, lambda told: ask(results.seldom(told)),
+                        f"the loss of {choice.label} without the task")
 
 
 def excess(look, found) -> None:
     """What removing the task costs more than removing at random, over the layers."""
-    own = found[0][2].summary
+    tables = [(choice, meaning, by_layer(table)) for choice, meaning, table in found]
+    own = tables[0][2]
     needed = [int(layer) for layer in own.layer[own.low > 0]]
     task = markdown(look.title(look.asked.task))
     if needed:
         st.markdown(f"##### {task}: removing it costs more than chance in {said(needed)}")
     else:
         st.markdown(f"##### {task}: in no layer does removing it cost more than removing as much at random")
-    drawn = [(choice.label, meaning, "solid", one.summary.assign(value=one.summary.excess))
-             for choice, meaning, one in found]
+    drawn = [(choice.label, meaning, "solid", table) for choice, meaning, table in tables]
     figure = figures.layers(drawn, [("as at random", 0.0)], "loss beyond random removal, nats",
                             form=".3f")
     frame.figure(figure, f"{look.chosen.stem}-amnesic", "amnesic_curve")
+
+
+def by_layer(table):
+    """layer, value, low, high: what removing the task costs beyond chance."""
+    rows = table[table.removed == "task"]
+    return rows.assign(value=rows.excess, low=rows.excess_low, high=rows.excess_high)
 
 
 def numbers(look, found) -> None:
     """All rows, and the downloads."""
     import pandas as pd
 
-    table = pd.concat([own.table.assign(checkpoint=choice.label) for choice, _, own in found],
+    table = pd.concat([own.assign(checkpoint=choice.label) for choice, _, own in found],
                       ignore_index=True)
     shown = [c for c in ("checkpoint", "layer", "removed", "rank", "variance", "probe", "majority", "mlm",
-                         "change", "low", "high", "accuracy") if c in table]
+                         "change", "low", "high", "accuracy", "excess", "excess_low", "excess_high") if c in table]
     with st.expander("The numbers", icon=":material/table:"):
         st.dataframe(table[shown], hide_index=True, width="stretch", column_config={
             c: st.column_config.NumberColumn(format="%.4f") for c in shown

@@ -1,0 +1,273 @@
+"""The Probing page: what a view shows is the library's, and what cannot be shown is said in a sentence."""
+
+import io
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_app import address, after_the_first_visit, app, figures, own_runs, runs, said
+
+from bertscope.analysis.probing.protocol import Protocol
+from bertscope.analysis.probing.request import Request
+from bertscope.analysis.probing.result import Cell
+from bertscope.analysis.probing.sources import open_source
+from bertscope.analysis.probing.study import Subject, study
+from bertscope.corpus.conllu import write_conllu
+from bertscope.corpus.miniworld import gold_sentences
+from bertscope.runs import open_run
+from bertscope.ui.probing import exports, layers, results, tree_figures
+from bertscope.ui.probing.figures import _runs
+
+__all__ = ["after_the_first_visit", "own_runs", "runs"]  # fixtures
+SIZES = {"max_train": 2000, "max_validation": 1000, "max_test": 2000}  # the page's smallest
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gold") / "gold.conllu"
+    write_conllu(gold_sentences(40, 3), path)
+    return path
+
+
+def page(treebank, **more):
+    at = app("probing", **{"run": "tiny", "gold_from": "on this machine", "gold": str(treebank)} | more)
+    assert not at.exception, at.exception
+    return at
+
+
+def asked(path, steps=(40,), task="upos", **protocol):
+    """The same question put to the library."""
+    saved = {c.step: c for c in open_run("tiny").checkpoints()}
+    source = open_source(path)
+    return study([Subject(f"tiny · step {s}", saved[s].path, s) for s in steps],
+                 [source.items(task)], Protocol(**SIZES, **protocol))
+
+
+def plain(at) -> str:
+    return said(at).replace("\\", "")
+
+
+def values(trace, axis="y") -> np.ndarray:
+    """Numbers of a Plotly trace, which may be packed."""
+    found = trace[axis]
+    if isinstance(found, dict):
+        import base64
+
+        array = np.frombuffer(base64.b64decode(found["bdata"]), found["dtype"])
+        return array.reshape([int(n) for n in found["shape"].split(",")]) if "shape" in found else array
+    return np.array(found)
+
+
+def components(at) -> list:
+    return [json.loads(c.proto.json) for c in at.get("bidi_component")]
+
+
+def test_the_curve_its_best_set_and_its_baselines_are_the_librarys(runs, treebank):
+    at = page(treebank, step="40")
+    found = asked(treebank).summary
+    trained, random = (found[found.weights == name] for name in ("trained", "random"))
+    (spec,) = figures(at)
+    drawn = {trace["name"]: values(trace) for trace in spec["data"]}
+    assert drawn["tiny · step 40"] == pytest.approx(trained.accuracy.to_numpy())
+    assert drawn["random weights"] == pytest.approx(random.accuracy.to_numpy())
+    shaded = [(shape["x0"], shape["x1"]) for shape in spec["layout"]["shapes"]
+              if shape["type"] == "rect"]
+    best = trained.layer[trained.best].tolist()
+    covered = [layer for layer in trained.layer if any(a < layer < b for a, b in shaded)]
+    assert covered == best
+    first, text = trained.iloc[0], plain(at)
+    for name, value in (("layer 0", first.layer_0), ("word identity", first.word_identity),
+                        ("majority", first.majority)):
+        assert f"{name} {value:.1%}" in text
+    assert layers.said(best) in text
+    assert "tiny · step 40 · BERT, 2 layers" in text
+
+
+def test_two_checkpoints_share_one_scale_and_their_difference_is_tested(runs, treebank):
+    at = page(treebank, step="40", vs="tiny@0")
+    (spec,) = figures(at)
+    assert [trace["name"] for trace in spec["data"]] == ["tiny · step 40", "tiny · step 0",
+                                                         "random weights"]
+    found = asked(treebank, (40, 0)).between_checkpoints("tiny · step 0", "tiny · step 40")
+    text = plain(at)
+    assert "tiny · step 40 against tiny · step 0" in text
+    better = found.layer[found.significant & (found.difference > 0)].tolist()
+    worse = found.layer[found.significant & (found.difference < 0)].tolist()
+    for name, those in (("better", better), ("worse", worse)):
+        assert (f"significantly {name}" in text) == bool(those)
+        assert not those or f"significantly {name} in {layers.said(those)}" in text
+    assert ("no layer differs" in text) == (not better and not worse)
+
+
+def test_controls_can_be_chosen_and_an_insignificant_gain_has_no_expected_layer(runs, treebank):
+    at = page(treebank, step="40", controls=["description length", "expected layer"],
+              probe_value="compression")
+    assert not at.error
+    found = asked(treebank, control=False, codelength=True, mix=True, random=False)
+    (spec,) = figures(at)
+    single = found.summary[~found.summary["mix"]]
+    assert values(spec["data"][0]) == pytest.approx(single.compression.to_numpy())
+    centre, text = found.centres.iloc[0], plain(at)
+    if pd.isna(centre.expected_layer):
+        assert "No expected layer" in text and "Expected layer " not in text
+    else:
+        assert f"Expected layer {centre.expected_layer:.2f}" in text
+
+
+def test_mistakes_are_shown_with_their_word_marked_and_never_interpreted(runs, treebank, tmp_path):
+    text = treebank.read_text("utf-8")
+    (tmp_path / "evil.conllu").write_text(text.replace("\tthe\t", "\t<b>$x$&</b>\t"), "utf-8")
+    at = page(tmp_path / "evil.conllu", step="40", view="Errors", probe_layer="1", controls=[""])
+    found = asked(tmp_path / "evil.conllu")
+    wrong = found.errors("upos", Cell("tiny · step 40", 1))
+    (rows,) = components(at)
+    assert len(rows) == min(15, len(wrong)) > 0
+    items = found.tasks["upos"]
+    for row, error in zip(rows, wrong.itertuples()):
+        assert row["words"] == list(items.sentences[error.sentence])
+        assert row["places"] == list(range(*error.spans[0]))
+        assert row["label"] == f"{error.gold} → {error.answered}"
+    assert any("<b>$x$&</b>" in row["words"] for row in rows)
+    (spec,) = figures(at)
+    counts = found.confusion("upos", Cell("tiny · step 40", 1))
+    assert len(spec["layout"]["xaxis"]["ticktext"]) == len(set(counts.index) | set(counts.columns))
+    assert f"Layer 1 gets {len(wrong):,} of" in plain(at)
+
+
+def test_the_map_over_the_training_is_the_accuracy_at_each_checkpoint(runs, treebank):
+    at = page(treebank, step="40", view="Over training", order="Dependency relation",
+              probe_steps="12")
+    steps = [c.step for c in open_run("tiny").checkpoints()]
+    found = asked(treebank, steps, control=False, random=False)
+    spec = figures(at)[0]
+    grid = values(spec["data"][0], "z")
+    table = found.summary.pivot(index="layer", columns="step", values="accuracy")
+    assert grid == pytest.approx(table.to_numpy(float))
+    assert spec["data"][0]["x"] == [f"{step:,}" for step in steps]
+    onset = found.onsets[found.onsets.chosen].iloc[0]
+    text = plain(at)
+    assert ("has no onset" in text) == bool(pd.isna(onset.onset))
+    if pd.notna(onset.onset):
+        assert f"step {onset.onset:,.0f}" in text
+    assert address(at)["order"] == "Dependency relation"
+
+
+def test_what_takes_minutes_waits_for_a_click_and_is_found_again(own_runs, treebank, monkeypatch):
+    monkeypatch.setattr(results, "EASY", 0)
+    at = page(treebank, step="40")
+    assert not figures(at)
+    (button,) = [b for b in at.button if b.key.startswith("compute_")]
+    button.click().run()
+    assert len(figures(at)) == 1
+    from bertscope.ui import loaders
+
+    loaders._recent().clear()
+    assert len(figures(page(treebank, step="40"))) == 1  # from the disk, without a click
+
+
+def test_a_live_run_is_probed_at_its_new_checkpoints_only_if_asked(own_runs, treebank, monkeypatch):
+    monkeypatch.setattr(results, "EASY", 0)
+    at = page(treebank, step="40", view="Over training")
+    assert not figures(at)
+    at = page(treebank, step="40", view="Over training", probe_live="true")
+    assert figures(at)
+
+
+def test_tasks_side_by_side_leave_out_expected_layers_that_mean_nothing(runs, treebank):
+    at = page(treebank, step="40", view="Tasks",
+              tasks=["Part of speech (UPOS)", "Dependency relation"])
+    assert not figures(at)
+    at.button(key=[b.key for b in at.button if b.key.startswith("compute_")][0]).click().run()
+    assert not at.exception and not at.error
+    text, (table,) = plain(at), at.dataframe
+    assert len(table.value) == 2 and set(table.value["task"]) == {"Part of speech (UPOS)",
+                                                                "Dependency relation"}
+    without = table.value[table.value["expected layer"].isna()]
+    for task in without.task:
+        assert task in text.split("Without an expected layer")[1]
+
+
+def test_trees_are_drawn_over_the_gold_ones(runs, treebank):
+    at = page(treebank, step="40", view="Trees", tree_random="false")
+    assert not figures(at)
+    at.button(key=[b.key for b in at.button if b.key.startswith("compute_")][0]).click().run()
+    assert not at.exception and not at.error
+    curve, tree = figures(at)
+    from bertscope.analysis.probing.kept_trees import structural_kept
+    from bertscope.analysis.probing.structural import StructuralConfig
+
+    config = StructuralConfig(max_train=300, max_valid=100, max_test=200)
+    made, edges = structural_kept(open_run("tiny").checkpoints()[-1].path, open_source(treebank).gold,
+                                  config, kept_only=True)
+    assert values(curve["data"][0]) == pytest.approx(made.uuas.to_numpy())
+    best = int(made.loc[made.uuas.idxmax()].layer)
+    own = edges[(edges.layer == best) & (edges.sentence == 0)]
+    names = {trace["name"] for trace in tree["data"] if trace["x"]}
+    assert ("recovered, not in the gold tree" in names) == bool((~own.gold).any())
+    assert f"{int(own.gold.sum())} of " in plain(at)
+
+
+def test_a_table_asks_its_own_question_and_has_no_trees(runs, tmp_path):
+    rows = ["text,label"] + [f"the {a} sees the {b} {i},{'x' if i % 2 else 'y'}"
+                             for i, (a, b) in enumerate([("dog", "cat"), ("bird", "king")] * 60)]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(rows))
+    at = page(path, step="40")
+    assert not at.error and figures(at)
+    assert "length alone" in plain(at)
+    assert "A table has no trees" in plain(page(path, step="40", view="Trees"))
+    assert "choose a task about words" in plain(page(path, step="40", view="Use"))
+    path.write_text("\n".join(rows + ["only one field"]))
+    at = page(path, step="40")
+    assert f"line {len(rows) + 1}" in at.error[0].value.replace("\\", "")
+
+
+def test_nothing_is_asked_of_a_missing_or_a_strange_file(runs, tmp_path):
+    at = app("probing", run="tiny", gold_from="on this machine")
+    assert not at.exception and "Your own question" in said(at)
+    for name, content in (("a.txt", b"no table"), ("b.jsonl", b"{"), ("c.conllu", b"\xff\xfe")):
+        (tmp_path / name).write_bytes(content)
+        at = page(tmp_path / name)
+        assert at.error and not figures(at)
+    for view in ("Layers", "Tasks", "Over training", "Errors", "Trees", "Use"):
+        assert "How this is computed" in app("probing", run="tiny", gold_from="upload",
+                                             view=view).expander[-1].label
+
+
+def test_a_record_holds_the_question_and_asked_again_it_gives_the_same(runs, treebank, monkeypatch):
+    """The exports: the request in a result is what ``bertscope probe`` would be asked."""
+    from bertscope.ui.probing import data
+    from bertscope.ui.selection import Choice
+
+    run = open_run("tiny")
+    choice = Choice("tiny", run, run.checkpoints()[-1])
+    source = open_source(treebank)
+    monkeypatch.setattr(data, "named", lambda: str(treebank))
+    monkeypatch.setattr(results, "opener", lambda look: results.loaders.model(choice) and (
+        lambda path: results.loaders.model(choice)))
+    asked = SimpleNamespace(protocol=Protocol(**SIZES), seeds=(0,), apart=False)
+    found = results._study(None, [choice], [source.items("upos")], asked, None)
+    again = Request.from_dict(found.request).answer()
+    assert again.scores.accuracy.tolist() == found.scores.accuracy.tolist()
+    assert pd.read_parquet(io.BytesIO(exports.parquet(found.summary))).accuracy.tolist() \
+        == found.summary.accuracy.tolist()
+
+
+def test_runs_of_layers_and_their_names():
+    assert _runs([4, 1, 2]) == [(1, 2), (4, 4)]
+    assert layers.said([3]) == "layer 3"
+    assert layers.said([1, 2]) == "layers 1 and 2"
+    assert layers.said([0, 1, 2]) == "layers 0 to 2"
+    assert layers.said([1, 3, 4]) == "layers 1, 3 and 4"
+
+
+def test_a_drawn_tree_has_the_arcs_of_both_trees_and_escaped_words(monkeypatch):
+    monkeypatch.setattr(tree_figures.theme, "dark", lambda: False)
+    figure = tree_figures.trees(["<b>a</b>", "b", "c"], {(0, 1), (1, 2)}, {"here": {(0, 1), (0, 2)}}, 1)
+    arcs = {trace.name: sum(x is None for x in trace.x) for trace in figure.data}
+    assert arcs == {"gold tree": 2, "recovered": 1, "recovered, not in the gold tree": 1}
+    assert [note.text for note in figure.layout.annotations] == ["&lt;b&gt;a&lt;/b&gt;", "<b>b</b>", "c"]
+    by_name = {trace.name: trace for trace in figure.data}
+    assert by_name["recovered"].x[0] == 0 and by_name["recovered"].x[-2] == 1
