@@ -3,15 +3,21 @@ CoNLL 2003 and WNUT 2017: a blank line after each sentence, ``-DOCSTART-`` befor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bertscope.analysis.probing.tasks.word import is_tag
 from bertscope.corpus.conllu import Sentence, Word
 from bertscope.errors import BertScopeError
 
 #: Characters of a line at most, and words of a sentence: a file without blank lines is none of these.
 LONGEST_LINE, LONGEST_SENTENCE = 10_000, 5000
+_TAG = re.compile(r"O|[BIESLU]-\S+")
+
+
+def is_tag(value: str) -> bool:
+    """Whether it is a tag of BIO, BIOES or BILOU: ``O``, ``B-PER``."""
+    return _TAG.fullmatch(value) is not None
 
 
 def read_columns(path: str | Path) -> Iterator[Sentence]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import streamlit as st
+
 from bertscope.ui.selection import Choice
 
 
@@ -15,3 +17,11 @@ class Look:
     chosen: Choice
     other: Choice | None
     model: Any
+
+
+def runs_only(look: Look) -> bool:
+    """Whether the checkpoint is of a run, whose log a view is about; else a sentence says so."""
+    if look.chosen.run is None:
+        st.info("What a model was fed is known of BertScope's own runs only. Choose a run in the "
+                "sidebar.", icon=":material/info:")
+    return look.chosen.run is not None

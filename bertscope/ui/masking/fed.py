@@ -8,7 +8,7 @@ import streamlit as st
 from bertscope.analysis import timeline
 from bertscope.ui import frame, loaders, over_time, waiting
 from bertscope.ui.components.piece_rows import piece_rows
-from bertscope.ui.masking import Look, curves, marks, reading, seen, steps
+from bertscope.ui.masking import Look, curves, marks, reading, runs_only, seen, steps
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 
@@ -42,14 +42,6 @@ def show(look: Look) -> None:
     if mine:
         over_training(look, feed, found)
     words(look, feed, found, first, step)
-
-
-def runs_only(look: Look) -> bool:
-    """Whether the checkpoint is of a run, whose log this is."""
-    if look.chosen.run is None:
-        st.info("What a model was fed is known of BertScope's own runs only. Choose a run in the "
-                "sidebar.", icon=":material/info:")
-    return look.chosen.run is not None
 
 
 def ask(look: Look) -> int | None:

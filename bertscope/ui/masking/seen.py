@@ -5,16 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.ui import frame, loaders, theme, waiting
-from bertscope.ui.masking import Look, curves, learning
+from bertscope.ui.masking import Look, curves, learning, runs_only
 from bertscope.ui.text import bounded, markdown
 
 MOST_PIECES, MOST_CURVES = 200, 8
 
 
 def show(look: Look) -> None:
-    from bertscope.ui.masking import fed
-
-    if not fed.runs_only(look):
+    if not runs_only(look):
         return
     feed, step = loaders.feed(look.chosen.run), look.chosen.checkpoint.step
     text = st.text_input("Words", examples(look), key="words_seen", bind="query-params",

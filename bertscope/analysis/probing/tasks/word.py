@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from bertscope.analysis.probing.columns import is_tag
 from bertscope.analysis.probing.items import Items
 from bertscope.analysis.probing.tasks.common import ENOUGH, Row, TaskInfo, made, title
 from bertscope.corpus.conllu import Sentence, Word
@@ -30,7 +31,6 @@ FAR = (1, 2, 3, 5, 10)
 ENTITY_KEYS = ("NER", "NE", "BIO", "Entity")
 
 _NAME = re.compile(r"(upos|xpos|deprel|feat:[^@\s]+)(?:@(\S+))?")
-_TAG = re.compile(r"O|[BIESLU]-\S+")
 
 
 def labeller(task: str) -> Callable[[Word], str]:
@@ -111,11 +111,6 @@ def entity_types(gold: Gold, task: str = "entity", seed: int = 0) -> Items:
             for number, sentence in enumerate(gold.sentences if key else ())
             for start, end, kind in mentions(_tags(sentence, key))]
     return made(gold, task, "word", rows, column=f"MISC {key}")
-
-
-def is_tag(value: str) -> bool:
-    """Whether it is a tag of BIO, BIOES or BILOU: ``O``, ``B-PER``."""
-    return _TAG.fullmatch(value) is not None
 
 
 def entity_key(sentences: Iterable[Sentence]) -> str | None:
