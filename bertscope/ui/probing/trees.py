@@ -96,7 +96,8 @@ def probed(look, choice, sizes: tuple[int, int, int], nonce: bool, random: bool 
     tables = ask(kept_only=True)
     if tables is None:
         wanted = ("trees", choice.path, loaders.stamp(choice.path), gold.fingerprint, config, random)
-        results.waits(wanted)
+        if not random:  # they are asked for together with the trained ones
+            results.waits(wanted)
         name = f"trees of {choice.label}" + (" with random weights" if random else "")
         tables = waiting.kept(wanted, lambda told: ask(results.seldom(told)), name)
     return tables and Trees(*tables, chosen(gold, config)["test"])
