@@ -15,7 +15,7 @@ from bertscope.analysis.activations import load
 from bertscope.analysis.attention import (AttentionMaps, attention_maps, by_words, difference,
                                           head_summary, merge_pieces, one_map, part, places, share_of,
                                           summed)
-from bertscope.analysis.attention_pictures import quantise, shares, side, thumbnails
+from bertscope.analysis.attention_pictures import pooled, quantise, side, thumbnails
 from bertscope.analysis.bertviz_views import bertviz_page, neuron_page
 from bertscope.analysis.neurons import queries_and_keys
 from bertscope.errors import BertScopeError
@@ -201,9 +201,10 @@ def test_thumbnails_with_parts_of_pieces(size):
     fine = np.repeat(np.repeat(weights, size, -1) / size, size, -2)  # every piece in `size` parts
     merged, _ = merge_pieces(fine, [i // 8 for i in range(8 * size)])
     np.testing.assert_allclose(small, merged, atol=1e-6)
-    uniform = np.full((8, 8), 1 / 8)
-    np.testing.assert_allclose(thumbnails(uniform, size, size), 1 / size)
-    np.testing.assert_allclose(shares(8, size).sum(0), 1)
+    uniform = np.full((1, 8, 8), 1 / 8)
+    np.testing.assert_allclose(thumbnails(uniform, size, size), 1 / size, rtol=1e-6)
+    np.testing.assert_allclose(pooled(np.arange(8.0), 8, -1), np.arange(8))
+    np.testing.assert_allclose(pooled(np.array([3.0, 2, 6]), 2, -1), [4, 7])
 
 
 def test_small_maps_stay_below_their_budget():

@@ -27,21 +27,27 @@ def thumbnails(weights: np.ndarray, rows: int, columns: int) -> np.ndarray:
     Args:
         weights: float [..., T, U]; ``rows`` <= T and ``columns`` <= U.
     """
-    *_, height, width = weights.shape
+    height, width = weights.shape[-2:]
     if (rows, columns) == (height, width):
         return np.asarray(weights, np.float32)
-    looking = shares(height, rows)
-    looking /= looking.sum(1, keepdims=True)
-    return np.matmul(np.matmul(looking.astype(np.float32), weights),
-                     shares(width, columns).T.astype(np.float32))
+    small = pooled(pooled(np.asarray(weights, np.float32), rows, -2), columns, -1)
+    return small * np.float32(rows / height)
 
 
-def shares(pieces: int, pixels: int) -> np.ndarray:
-    """How much of each piece is in each pixel: float64 [pixels, pieces], columns sum to 1."""
-    edges = np.linspace(0, pieces, pixels + 1)
-    places = np.arange(pieces)
-    overlap = np.minimum(edges[1:, None], places + 1) - np.maximum(edges[:-1, None], places)
-    return np.clip(overlap, 0, 1)
+def pooled(values: np.ndarray, pixels: int, axis: int) -> np.ndarray:
+    """Sums over equal parts of an axis, a value that two parts share divided between them.
+
+    No matrix product: its threads would wait for each other on a machine that is training.
+    """
+    edges = np.linspace(0, values.shape[axis], pixels + 1)
+    first = np.minimum(edges.astype(int), values.shape[axis] - 1)
+    of_part_before = (edges - first).astype(values.dtype)  # of the value that the edge is in
+    sums = np.add.reduceat(values, first[:-1], axis)
+    cut = np.take(values, first, axis) * of_part_before.reshape(-1, *[1] * (-1 - axis))
+    cut_before, cut_after = (np.take(cut, part, axis) for part in
+                             (np.arange(pixels), np.arange(1, pixels + 1)))
+    cut_after[(..., -1, *[slice(None)] * (-1 - axis))] = 0  # nothing is beyond the last one
+    return sums - cut_before + cut_after
 
 
 def quantise(weights: np.ndarray, signed: bool = False) -> np.ndarray:
