@@ -202,6 +202,8 @@ def test_umap_is_seeded_keeps_groups_and_goes_on_from_a_map():
                   (on, target)] for target in (mirrored, one.coordinates))
     assert apart(*near) < apart(*far)
     assert project(vectors[:, :8], "umap", dimensions=3).coordinates.shape == (36, 3)
+    for small in (cloud(3), cloud(4), cloud(3).repeat(4, axis=0)):
+        assert np.isfinite(project(small, "umap").coordinates).all()
 
 
 def apart(first, second):

@@ -69,7 +69,7 @@ def answer(asked: dict, pipe, say) -> None:
         start = np.frombuffer(pipe.read(8 * rows * dimensions), np.float64).reshape(rows, dimensions)
     say({"message": LOADING[asked["method"]], "share": 0.0})
     try:
-        made = layouts._quietly(layouts.METHODS[asked["method"]], Listener(say), vectors,
+        made = layouts.quietly(layouts.METHODS[asked["method"]], Listener(say), vectors,
                                 asked["dimensions"], asked["seed"], start)
     except BertScopeError as error:
         say({"error": str(error)})

@@ -81,11 +81,11 @@ def layout(vectors: np.ndarray, method: str, dimensions: int = 2, seed: int = 0,
     """
     if method == "tsne" and len(vectors) <= SMALL:
         with open(os.devnull, "w") as silence:
-            return _quietly(tsne, silence, vectors, dimensions, seed, start)
+            return quietly(tsne, silence, vectors, dimensions, seed, start)
     return _PROCESS.ask(vectors, method, dimensions, seed, start, progress or (lambda m, s: None))
 
 
-def _quietly(function, sink, *arguments):
+def quietly(function, sink, *arguments):
     """Call, with what is printed going to ``sink``."""
     from contextlib import redirect_stderr, redirect_stdout
 

@@ -173,6 +173,10 @@ def draw(found, laid: list[dict], asked: dict) -> None:
             stem = f"{side['choice'].stem}-path"
             st.plotly_chart(figure, key=f"path_{side['meaning']}", width="stretch", theme=None,
                             config=figures.config(stem, asked["dimensions"] == 3))
+            if trails:
+                st.caption("Trails: " + " · ".join(
+                    f"**{number}** {markdown(shorten(found.rows[side['numbers'][place]], 70))}"
+                    for number, place in enumerate(trails, 1)))
             st.caption(summary(side, asked))
             with st.container(horizontal=True):
                 frame.download_figure(figure, f"{stem}-animation", f"path_html_{side['meaning']}")
@@ -182,8 +186,7 @@ def draw(found, laid: list[dict], asked: dict) -> None:
     if missing:
         st.caption(f":material/info: {missing:,} of {len(found.rows):,} texts have no such place at "
                    "some step, and are left out.")
-    st.plotly_chart(moving.losses(laid, x), key="path_losses", width="stretch", theme=None,
-                    config=figures.config("what-is-kept"))
+    frame.figure(moving.losses(laid, x), "what-is-kept", "path_losses")
 
 
 def chosen_trails(found, side: dict, asked: dict) -> list[int]:

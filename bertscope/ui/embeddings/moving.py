@@ -50,11 +50,15 @@ def animation(coordinates, side: dict, found, label: str | None, boxes, trails: 
     for number, place in enumerate(trails):
         trail(figure, coordinates[:, place], found.rows[numbers[place]], side["steps"], number,
               len(numbers) > figures.MANY)
-    if trails:  # where those texts are now
-        figures.add(figure, coordinates[reference][trails], [boxes[numbers[p]] for p in trails],
+    if trails:  # where those texts are now, by their numbers
+        figures.add(figure, coordinates[reference][trails], [str(i + 1) for i in range(len(trails))],
                     [int(numbers[p]) for p in trails], "now",
                     {"size": 11, "color": theme.categories(len(trails)),
-                     "line": {"width": 1.5, "color": theme.colour("text")}}, False, False)
+                     "line": {"width": 1.5, "color": theme.colour("text")}}, False, False,
+                    mode="markers+text", textposition="top center",
+                    textfont={"size": 14, "color": theme.colour("text")},
+                    hovertext=[boxes[numbers[p]] for p in trails],
+                    hovertemplate="%{hovertext}<extra></extra>")
         parts = [*parts, trails]
     moved = [*range(len(parts) - bool(trails)), *([len(figure.data) - 1] if trails else [])]
     figure.frames = [go.Frame(name=str(step), traces=moved, data=[
@@ -67,7 +71,7 @@ def trail(figure, way, text: str, steps, number: int, many: bool) -> None:
     """The way of one text, [S, d], with a dot at each step."""
     colour = theme.categories(number + 1)[-1]
     figures.add(figure, way, [f"{step:,}" for step in steps], [-1] * len(steps), shorten(text, 36),
-                {"size": 4, "color": colour}, True, many, mode="lines+markers",
+                {"size": 4, "color": colour}, False, many, mode="lines+markers",
                 line={"color": colour, "width": 2}, opacity=0.75)
 
 
@@ -93,21 +97,16 @@ def _played(figure, steps, reference: int, x: str, narrow: bool):
               "buttons": [
                   {"label": "▶", "method": "animate", "args": [None, options(FRAME, way)]},
                   {"label": "❚❚", "method": "animate", "args": [[None], options(0, 0)]}]}
-    slider = {"active": reference, "x": 0.18 if not narrow else 0.3,
-              "len": 0.82 if not narrow else 0.7, "y": -0.03, "pad": {"t": 24},
+    left = 0.3 if narrow else 0.22
+    slider = {"active": reference, "x": left, "len": 1 - left, "y": -0.03, "pad": {"t": 24},
               "currentvalue": {"prefix": f"{x} ", "font": {"size": 14}},
               "font": {"size": 11, "color": theme.colour("text")},
               "bgcolor": theme.colour("grid"), "activebgcolor": theme.colour("main"),
               "steps": [{"label": f"{step:,}", "method": "animate",
                          "args": [[str(step)], options(way, way)]} for step in steps]}
-    figure.update_layout(updatemenus=[button], sliders=[slider])
-    if not narrow:
-        return figure
-    for trace in figure.data:  # the mouse names a trail; there is no room for its text
-        trace.showlegend = bool(trace.showlegend) and trace.mode == "markers"
-    rows = -(-sum(bool(trace.showlegend) for trace in figure.data) // 3)
+    rows = -(-sum(bool(trace.showlegend) for trace in figure.data) // 3)  # of the legend, below
     return figure.update_layout(
-        margin_b=120 + 20 * rows, height=560 + 20 * rows,
+        updatemenus=[button], sliders=[slider], margin_b=120 + 20 * rows, height=600 + 20 * rows,
         legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"})
 
 
