@@ -77,7 +77,8 @@ def finetune(args) -> int:
         {"start": starts[0], **given(args), "data.source": args.source or "miniworld"})
     if args.check or args.baselines:
         return (_check if args.check else _baselines)(config)
-    if args.grid or args.learning_rates or args.curve or args.worth or args.seeds or len(starts) > 1:
+    if args.grid or args.learning_rates or args.curve or args.worth or args.seeds is not None \
+            or len(starts) > 1:
         if args.name or args.background:
             raise BertScopeError("A sweep names its runs itself and runs in the foreground: --name and "
                                  "--background cannot go with it.")

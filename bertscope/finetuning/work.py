@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from accelerate import PartialState
 from torch import nn
 
 from bertscope.errors import BertScopeError
@@ -56,7 +57,8 @@ class Finetuning:
         self.features = self.task.features(self.data.train)
         self.valid_features = self.task.features(self.data.valid)
         self.lengths = np.array([len(feature) for feature in self.features])
-        size = config.training.batch_size * config.training.accumulation
+        size = config.training.batch_size * config.training.accumulation \
+            * PartialState().num_processes
         self.training = config.training.for_loop(
             -(-len(self.features) // size),
             default_learning_rate(self.model.config.hidden_size))

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,12 @@ UNANSWERED = 0.2
 
 def make(task: str) -> dict[str, list]:
     """``{"train": examples}``: they are still to be divided."""
-    return {"train": list(_MAKERS[task]())}
+    return {"train": list(_made(task))}
+
+
+@lru_cache
+def _made(task: str) -> tuple:
+    return tuple(_MAKERS[task]())
 
 
 def _sentences() -> Iterator[Labelled]:
