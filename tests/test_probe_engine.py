@@ -360,6 +360,6 @@ def test_fitted_layer_by_layer_or_together_is_the_same(monkeypatch, tmp_path):
     planted = Planted(monkeypatch, tmp_path, 3, 8, by_type(8, 3))
     items = invented_items(200)
     together = probed(planted, items)
-    monkeypatch.setattr(unit, "TOGETHER", 0)
+    monkeypatch.setattr(unit, "TOGETHER", {"cpu": 0, "cuda": 0})
     alone = probed(planted, items)
     assert together.scores["accuracy"].tolist() == pytest.approx(alone.scores["accuracy"], abs=0.005)

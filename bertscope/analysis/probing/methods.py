@@ -43,6 +43,8 @@ def _tasks(result: Result) -> str:
     for name, items in result.tasks.items():
         row = table[table["task"] == name].iloc[0]
         source = items.provenance.get("source", "data of our own")
+        split = str(items.provenance.get("split", "")).rstrip(".")
+        source += f"; {split}" if split else ""
         what = {"word": "words", "pair": "pairs of spans", "sentence": "sentences"}[items.kind]
         parts.append(
             f"{items.title} ({source}; {int(row['classes'])} labels; {int(row['items_train']):,} "
@@ -50,9 +52,12 @@ def _tasks(result: Result) -> str:
             f"{what}, drawn as whole sentences: {int(row['sentences_train']):,}, "
             f"{int(row['sentences_validation']):,} and {int(row['sentences_test']):,})")
     names = "; ".join(parts)
-    apart = [f" {items.provenance['types']}" for items in result.tasks.values()
+    twice = max(items.provenance.get("sentences_in_two_parts", 0) for items in result.tasks.values())
+    notes = [f" {twice:,} sentences of training and validation also occur, word for word, in a later "
+             "part."] if twice else []
+    notes += [f" {items.provenance['types']}" for items in result.tasks.values()
              if items.provenance.get("types")]
-    return f"We probe {_checkpoints(result)} for {names}.{apart[0] if apart else ''}"
+    return f"We probe {_checkpoints(result)} for {names}.{''.join(dict.fromkeys(notes))}"
 
 
 def _checkpoints(result: Result) -> str:

@@ -69,6 +69,7 @@ class Result:
             checkpoint = number
         task, seed = key
         self._subjects[checkpoint] = (step, weights, architecture)
+        self._drawn.clear()
         self._scores.append(unit.scores.assign(checkpoint=checkpoint, step=step, weights=weights,
                                                task=task, seed=seed))
         self._answers[checkpoint, task, seed] = unit.answers
@@ -192,7 +193,8 @@ class Result:
                 answers = self.answers(task, cell.checkpoint, seed)
                 if cell.column not in answers:
                     raise BertScopeError(f"{cell.checkpoint} has no result for {cell.column}.")
-                answers = answers[answers["item"].isin(shared)]
+                if len(answers) > len(shared):
+                    answers = answers[answers["item"].isin(shared)]
                 rows[-1].append((answers[cell.column] == answers["gold"]).to_numpy())
         return np.array(rows), answers["sentence"].to_numpy()
 
@@ -202,7 +204,8 @@ class Result:
         for (_, of, _), answers in self._answers.items():
             if of == task:
                 items = pd.Index(answers["item"])
-                shared = items if shared is None else shared.intersection(items)
+                shared = items if shared is None or items.equals(shared) \
+                    else shared.intersection(items)
         if shared is None or not len(shared):
             raise BertScopeError("These checkpoints have no test item in common.")
         return shared

@@ -22,9 +22,9 @@ from bertscope.analysis.probing.protocol import Protocol
 from bertscope.analysis.probing.sampling import require_labels
 
 Progress = Callable[[str, float | None], None]
-#: Numbers of a feature matrix up to which layers are fitted together; beyond, and on a CPU with few
-#: cores, one after the other is as fast (``docs/performance.md``).
-TOGETHER = 200_000
+#: Numbers in the features of layers that are fitted together. Of few words that halves the time, and a
+#: GPU is busy only then; of many, one layer after the other uses the processor's cache better.
+TOGETHER = {"cpu": 3_000_000, "cuda": 300_000_000}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def probe_unit(items: Items, places: np.ndarray, store: Store, protocol: Protoco
     data = _Data.of(items, features, seed, protocol)
     tell = _Tell(progress, len(layers) + (features.layers if protocol.mix else 0))
     rows, answers = [], {}
-    for group in _groups(layers, len(data.y["train"]) * store.size, protocol):
+    for group in _groups(layers, data.numbers, protocol):
         tell.about(f"layer {group[0]}")
         for layer, row, predicted in _layers(data, group, protocol, seed, tell.check):
             rows.append({"mix": False, "layer": layer} | row)
@@ -105,6 +105,11 @@ class _Data:
         return cls(kept, features, names, places,
                    {part: labels[rows] for part, rows in places.items()}, control,
                    np.array([items.types[i] in known for i in places["test"]], bool), order)
+
+    @property
+    def numbers(self) -> int:
+        """In the training features of one layer."""
+        return len(self.y["train"]) * self.features.store.size * max(1, self.items.spans.shape[1])
 
     def x(self, layer: int, part: str) -> np.ndarray:
         return self.features.matrix(layer, self.places[part])
@@ -216,7 +221,10 @@ def _by_sentence(sentence: np.ndarray, seed: int) -> np.ndarray:
 
 def _groups(layers: Sequence[int], numbers: int, protocol: Protocol) -> list[Sequence[int]]:
     """Layers that are fitted together."""
-    size = max(1, TOGETHER // max(1, numbers)) if protocol.probe == "linear" else 1
+    import torch
+
+    most = TOGETHER["cuda" if torch.cuda.is_available() else "cpu"]
+    size = max(1, most // max(1, numbers)) if protocol.probe == "linear" else 1
     return [layers[start:start + size] for start in range(0, len(layers), size)]
 
 
