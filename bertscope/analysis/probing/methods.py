@@ -55,7 +55,7 @@ def _tasks(result: Result) -> str:
     twice = max(items.provenance.get("sentences_in_two_parts", 0) for items in result.tasks.values())
     notes = [f" {twice:,} sentences of training and validation also occur, word for word, in a later "
              "part."] if twice else []
-    notes += [f" {items.provenance['types']}" for items in result.tasks.values()
+    notes += [f" Of all parts: {items.provenance['types']}." for items in result.tasks.values()
              if items.provenance.get("types")]
     return f"We probe {_checkpoints(result)} for {names}.{''.join(dict.fromkeys(notes))}"
 
