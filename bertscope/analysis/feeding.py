@@ -116,6 +116,9 @@ def open_feed(run: Run) -> Feed:
         BertScopeError: the corpus is not prepared yet, is no longer there, or is another one.
     """
     config, record = run.config(), run.config_record()
+    if run.kind == "finetuning":
+        raise BertScopeError(f"Run {run.name!r} was fine-tuned: it was fed examples of its task, not "
+                             "masked text. Look at the run it began with.")
     known = record.get("corpus")
     known = known if isinstance(known, dict) else {}
     name = str(known.get("fingerprint", ""))

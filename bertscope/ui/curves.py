@@ -31,12 +31,28 @@ OBJECTIVES = {
     "mlm": ("Masked-word", True), "clm": ("Next-word", True), "nsp": ("Next-sentence", False),
     "sop": ("Sentence-order", False), "rtd": ("Original-or-replaced", False)}
 
+#: The tasks of fine-tuning, and their metrics' names on the page.
+TASKS = ("sentence", "pair", "tokens", "question")
+TASK_METRICS = {"accuracy": "Accuracy", "macro_f1": "Macro-F1", "exact_match": "Exact match", "f1": "F1",
+                "pearson": "Pearson's correlation", "spearman": "Spearman's correlation"}
+
 
 def panels(columns: Collection[str]) -> list[tuple[Panel, ...]]:
     """Accuracy and loss of every objective that the logged columns hold, in rows."""
-    found = [name for name in OBJECTIVES
-             if f"{name}_loss" in columns or f"eval_{name}_loss" in columns]
+    def logged(name: str) -> bool:
+        return f"{name}_loss" in columns or f"eval_{name}_loss" in columns
+
+    if (task := next(filter(logged, TASKS), None)) is not None:
+        return [tuple(_task_metric(task, name) for name in TASK_METRICS if f"eval_{name}" in columns),
+                (Panel("Loss", f"{task}_loss", f"eval_{task}_loss", format=".3f"),)]
+    found = [name for name in OBJECTIVES if logged(name)]
     return [tuple(_accuracy(name) for name in found), tuple(_loss(name) for name in found)]
+
+
+def _task_metric(task: str, name: str) -> Panel:
+    """A fine-tuned run's metric on its validation part, beside always answering the commonest."""
+    return Panel(TASK_METRICS[name], f"{task}_accuracy" if name == "accuracy" else None,
+                 f"eval_{name}", ((f"{task}_majority_{name}", "commonest answer"),), "%")
 
 
 def _accuracy(name: str) -> Panel:

@@ -251,7 +251,7 @@ def _curves(name: str, other: str | None, axis: str, log: bool, zoom: bool) -> N
 def _row(panels, tables, baselines, axis, log, zoom) -> None:
     for column, panel in zip(st.columns(len(panels)), panels):
         column.altair_chart(curves.chart(panel, tables, baselines, axis, log, zoom),
-                            key=f"curve_{panel.train}", width="stretch")
+                            key=f"curve_{panel.train or panel.held_out}", width="stretch")
 
 
 def baselines_of(run: Run) -> dict:

@@ -98,7 +98,7 @@ def causal_runs() -> list:
             config = run.config()
         except BertScopeError:
             continue
-        if config.recipe == "causal" and run.checkpoints():
+        if config.recipe == "causal" and run.kind == "pretraining" and run.checkpoints():
             found.append((run, config.corpus.source))
     return found
 
