@@ -45,9 +45,19 @@ def test_new_types_are_counted_apart():
 # -- resampling ---------------------------------------------------------------------------------
 
 
-def test_with_one_word_a_sentence_the_bootstrap_is_binomial():
-    correct = (np.arange(400) < 300)[None, None]
-    draws = resample(correct, np.arange(400), 20_000, seed=1)[0]
+def single(correct, sentence, resamples, seed=0):
+    """``resample`` for one cell and one seed."""
+    return resample(correct[None, None], sentence, resamples, seed)[0]
+
+
+def plain(correct, sentence, resamples, seed=0):
+    """``metrics.bootstrap``, which knows no seeds."""
+    return metrics.bootstrap(correct, sentence, seed, resamples)
+
+
+@pytest.mark.parametrize("draw", [single, plain])
+def test_with_one_word_a_sentence_the_bootstrap_is_binomial(draw):
+    draws = draw(np.arange(400) < 300, np.arange(400), 20_000, 1)
     assert draws.mean() == pytest.approx(0.75, abs=1e-3)
     assert draws.std() == pytest.approx(np.sqrt(0.75 * 0.25 / 400), rel=0.02)
     low, high = metrics.interval(draws)
@@ -55,10 +65,11 @@ def test_with_one_word_a_sentence_the_bootstrap_is_binomial():
         (binom.ppf(0.025, 400, 0.75) / 400, binom.ppf(0.975, 400, 0.75) / 400), abs=0.004)
 
 
-def test_copies_of_a_word_in_its_sentence_are_no_new_evidence():
+@pytest.mark.parametrize("draw", [single, plain])
+def test_copies_of_a_word_in_its_sentence_are_no_new_evidence(draw):
     right = np.arange(100) < 70
-    one = resample(right[None, None], np.arange(100), 5000).std()
-    nine = resample(np.repeat(right, 9)[None, None], np.repeat(np.arange(100), 9), 5000).std()
+    one = draw(right, np.arange(100), 5000).std()
+    nine = draw(np.repeat(right, 9), np.repeat(np.arange(100), 9), 5000).std()
     assert nine == pytest.approx(one, rel=1e-9)
 
 

@@ -6,40 +6,19 @@ of the answers to the test items, with intervals and corrected comparisons (``un
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from bertscope.analysis.probing.centre import expected_layer, onset
+from bertscope.analysis.probing import result_tables
+from bertscope.analysis.probing.cell import Cell
 from bertscope.analysis.probing.items import Items
-from bertscope.analysis.probing.metrics import interval
 from bertscope.analysis.probing.protocol import Protocol
-from bertscope.analysis.probing.uncertainty import (
-    ALPHA, Compared, compare, holm, p_value, resample, resamples_for)
+from bertscope.analysis.probing.uncertainty import ALPHA, Compared, compare, holm, resample, resamples_for
 from bertscope.analysis.probing.unit import Unit
 from bertscope.errors import BertScopeError
-
-#: Columns of ``scores`` that are averaged over seeds as they are.
-MEANS = ("macro_f1", "accuracy_new_types", "control_accuracy", "selectivity", "codelength",
-         "compression", "control_codelength", "control_compression", "uniform_codelength",
-         "frequency_codelength", "centre", "bits_from_uniform", "majority", "word_identity",
-         "length_only")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What is compared: a layer, or a mix up to it, of one checkpoint (or of random weights)."""
-
-    checkpoint: str
-    layer: int
-    mix: bool = False
-
-    @property
-    def column(self) -> str:
-        return f"{'mix' if self.mix else 'layer'}_{self.layer}"
 
 
 @dataclass
@@ -89,6 +68,15 @@ class Result:
         """Names of the trained ones, in the order in which they were given."""
         return [name for name, (_, weights, _) in self._subjects.items() if weights == "trained"]
 
+    @property
+    def subjects(self) -> list[str]:
+        """The checkpoints and the random weights."""
+        return list(self._subjects)
+
+    def weights(self, checkpoint: str) -> str:
+        """``"trained"`` or ``"random"``."""
+        return self._subjects[checkpoint][1]
+
     def step(self, checkpoint: str) -> int | None:
         """The training step of a checkpoint; None if it is not of a run."""
         return self._subjects[checkpoint][0]
@@ -109,65 +97,24 @@ class Result:
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """A row per task, checkpoint and layer or mix: means over seeds, with what belongs to them.
+        """See ``result_tables.summary``."""
+        return result_tables.summary(self)
 
-        ``accuracy`` with ``low`` and ``high``, its 95 % interval over sentences and seeds; ``sd`` over
-        seeds alone; ``best`` whether the layer is not significantly below the best of its checkpoint
-        (Holm); ``below_best_p``; beside it ``majority``, ``word_identity``, ``length_only``,
-        ``layer_0`` and ``random``, the same layer with random weights, with ``above_random`` and its
-        interval, and p corrected over the layers.
-        """
-        rows = [row for task in self.tasks for name in self._subjects for mix in (False, True)
-                for row in self._summary_of(task, name, mix)]
-        return pd.DataFrame(rows)
+    @cached_property
+    def centres(self) -> pd.DataFrame:
+        """See ``result_tables.centres``."""
+        return result_tables.centres(self)
 
-    def _summary_of(self, task: str, checkpoint: str, mix: bool) -> Iterator[dict]:
-        step, weights, _ = self._subjects[checkpoint]
-        table = self._table(task, checkpoint, mix)
-        if table.empty:
-            return
-        cells = [Cell(checkpoint, layer, mix) for layer in sorted(set(table["layer"]))]
-        accuracy, draws = self.draws(task, cells)
-        low, high = interval(draws)
-        against = compare(accuracy, draws)
-        bottom = self._layer_0(task, checkpoint)
-        baseline = self._above_random(task, cells, accuracy, draws)
-        means = table.groupby("layer").mean(numeric_only=True)
-        spread = table.groupby("layer")["accuracy"].std(ddof=1)
-        for place, cell in enumerate(cells):
-            yield {"task": task, "checkpoint": checkpoint, "step": step, "weights": weights,
-                   "mix": mix, "layer": cell.layer, "accuracy": accuracy[place], "low": low[place],
-                   "high": high[place], "sd": spread[cell.layer],
-                   "best": bool(against.as_good[place]), "below_best_p": against.p[place],
-                   "layer_0": bottom,
-                   **{name: values[place] for name, values in baseline.items()},
-                   **{name: means.loc[cell.layer, name] for name in MEANS if name in means},
-                   "seeds": len(self.seeds)}
+    @cached_property
+    def onsets(self) -> pd.DataFrame:
+        """See ``result_tables.onsets``."""
+        return result_tables.onsets(self)
 
-    def _layer_0(self, task: str, checkpoint: str) -> float:
-        if 0 not in self.layers_of(checkpoint):
-            return float("nan")
-        return float(self.draws(task, [Cell(checkpoint, 0)])[0][0])
-
-    def _above_random(self, task: str, cells: list[Cell], accuracy, draws) -> dict[str, np.ndarray]:
-        """Each cell beside the same one of random weights."""
-        nothing = np.full(len(cells), np.nan)
-        found = {name: nothing for name in ("random", "above_random", "above_random_low",
-                                            "above_random_high", "above_random_p")}
-        name = self.random_for(cells[0].checkpoint)
-        if name is None or name == cells[0].checkpoint:
-            return found
-        others = [Cell(name, cell.layer, cell.mix) for cell in cells]
-        random, theirs = self.draws(task, others)
-        low, high = interval(draws - theirs)
-        p = holm([p_value(d, drawn) for d, drawn in zip(accuracy - random, draws - theirs)])
-        return {"random": random, "above_random": accuracy - random, "above_random_low": low,
-                "above_random_high": high, "above_random_p": p}
-
-    def _table(self, task: str, checkpoint: str, mix: bool) -> pd.DataFrame:
-        table = self.scores
-        return table[(table["task"] == task) & (table["checkpoint"] == checkpoint)
-                     & (table["mix"] == mix)]
+    def table(self, task: str, checkpoint: str, mix: bool) -> pd.DataFrame:
+        """The rows of ``scores`` of one task and checkpoint."""
+        every = self.scores
+        return every[(every["task"] == task) & (every["checkpoint"] == checkpoint)
+                     & (every["mix"] == mix)]
 
     # -- comparisons -------------------------------------------------------------------------
 
@@ -212,7 +159,7 @@ class Result:
 
     def _cells(self, task: str) -> list[Cell]:
         return [Cell(name, layer) for name in self._subjects
-                for layer in sorted(set(self._table(task, name, False)["layer"]))]
+                for layer in sorted(set(self.table(task, name, False)["layer"]))]
 
     def between(self, task: str, first: Cell, second: Cell) -> dict:
         """The second cell against the first: difference, interval, p. One comparison, uncorrected."""
@@ -233,52 +180,6 @@ class Result:
             table["p"] = holm(table["p"])
             table["significant"] = table["p"] < ALPHA
         return table
-
-    # -- where and when ----------------------------------------------------------------------
-
-    @cached_property
-    def centres(self) -> pd.DataFrame:
-        """A row per task and checkpoint with a mix: the expected layer with its interval (None where
-        the gain over layer 0 is not significant), and the centre of gravity of the mix's shares."""
-        rows = []
-        for task in self.tasks:
-            for name in self._subjects:
-                table = self._table(task, name, True)
-                if table.empty:
-                    continue
-                last = int(table["layer"].max())
-                accuracy, draws = self.draws(task, [Cell(name, layer, True)
-                                                    for layer in range(last + 1)])
-                found, whole = expected_layer(accuracy, draws), table[table["layer"] == last]
-                rows.append({"task": task, "checkpoint": name, "step": self.step(name),
-                             "expected_layer": found.value, "low": found.low, "high": found.high,
-                             "gain": found.gain, "p": found.p, "centre": whole["centre"].mean(),
-                             "centre_sd": whole["centre"].std(ddof=1),
-                             "bits_from_uniform": whole["bits_from_uniform"].mean()})
-        return _numbers(pd.DataFrame(rows))
-
-    @cached_property
-    def onsets(self) -> pd.DataFrame:
-        """A row per task and layer: the step at which half of its gain over the training is reached,
-        with its interval (None where the gain is not significant), the earliest first.
-
-        ``chosen`` marks the layer that the last checkpoint's *validation* accuracy prefers: the order
-        in which tasks are learnt is read from these rows.
-        """
-        steps = sorted((self.step(name), name) for name in self.checkpoints
-                       if self.step(name) is not None)
-        rows = []
-        for task in self.tasks if len(steps) > 1 else ():
-            last = self._table(task, steps[-1][1], False)
-            chosen = last.groupby("layer")["valid_accuracy"].mean().idxmax()
-            for layer in self.layers_of(steps[-1][1]):
-                accuracy, draws = self.draws(task, [Cell(name, layer) for _, name in steps])
-                found = onset([step for step, _ in steps], accuracy, draws)
-                rows.append({"task": task, "layer": layer, "onset": found.value, "low": found.low,
-                             "high": found.high, "gain": found.gain, "p": found.p,
-                             "chosen": layer == chosen})
-        return _numbers(pd.DataFrame(rows)).sort_values("onset", kind="stable") if rows \
-            else pd.DataFrame()
 
     # -- answers -----------------------------------------------------------------------------
 
@@ -308,9 +209,3 @@ class Result:
             "item": wrong["item"], "sentence": wrong["sentence"],
             "spans": [items.spans[i].tolist() for i in wrong["item"]],
             "gold": wrong["gold"], "answered": wrong[cell.column]}).reset_index(drop=True)
-
-
-def _numbers(table: pd.DataFrame) -> pd.DataFrame:
-    """With nan where an estimate has no value."""
-    columns = [name for name in ("expected_layer", "onset", "low", "high") if name in table]
-    return table.assign(**{name: table[name].astype(float) for name in columns})
