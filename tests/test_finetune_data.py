@@ -1,6 +1,7 @@
 """Examples from files of every kind, their parts, and what is said of bad ones."""
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -255,6 +256,41 @@ def test_the_hub_needs_its_package(monkeypatch):
 
     monkeypatch.setattr(hub, "find_spec", lambda name: None)
     refused("pip install datasets", source="hf:glue/rte")
+
+
+class Table(list):
+    """Like a data set of the package: rows, and ``features`` with the names of classes."""
+
+    class Classes:
+        names = ("no", "yes")
+
+        def int2str(self, number):
+            return self.names[number]
+
+    features = {"sentence1": None, "sentence2": None, "label": Classes()}
+
+
+def test_a_data_set_of_the_hub_has_its_classes_names(monkeypatch):
+    """As GLUE: classes are numbers, and the test part's labels are hidden."""
+    from types import SimpleNamespace
+
+    from bertscope.finetuning.data import hub
+
+    def load(path, subset):
+        assert (path, subset) == ("nyu-mll/glue", "rte")
+        return {split: Table({"sentence1": f"a {i}", "sentence2": f"{split} {i}", "label": own(i)}
+                             for i in range(12))
+                for split, own in (("train", lambda i: i % 2), ("validation", lambda i: 1),
+                                   ("test", lambda i: -1))}
+
+    monkeypatch.setattr(hub, "find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load))
+    data = read(DataConfig(source="hf:nyu-mll/glue/rte"))
+    assert data.task == "pair" and data.labels == ("no", "yes")
+    assert len(data.train) == len(data.valid) == 12 and data.test == []
+    assert data.valid[0] == Labelled("a 0", "yes", "validation 0",
+                                     "nyu-mll/glue/rte, validation row 1")
+    assert any("has no labels" in note for note in data.notes)
 
 
 # -- parts ------------------------------------------------------------------------------------

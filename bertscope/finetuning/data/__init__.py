@@ -72,6 +72,10 @@ def _from_files(config: DataConfig, notes: list[str]) -> tuple[str, dict[str, li
         notes.append("There is no train part: dev is for training, as in RTE's challenges.")
     columns = guess(rows["train"], config, config.source)
     notes.append(str(columns))
+    if "test" in rows and columns.task != "question" and all(
+            row.values and row.values.get(columns.label, "?") in (None, "") for row in rows["test"]):
+        del rows["test"]
+        notes.append("The test part has no labels, and is left out.")
     bad, found = Bad(), {}
     for part in PARTS:
         if part in rows:
