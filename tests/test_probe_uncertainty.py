@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score
 from bertscope.analysis.probing import metrics
 from bertscope.analysis.probing.centre import Estimate, expected_layer, onset
 from bertscope.analysis.probing.uncertainty import (
-    compare, holm, mcnemar, p_value, resample, resamples_for)
+    compare, holm, p_value, resample, resamples_for)
 
 #: Accuracy of layers 0 to l together, and the expected layers that were published of them
 #: (Tenney et al. 2019b, bert-base-uncased; from the paper's own notebook).
@@ -120,13 +120,6 @@ def test_holm_by_hand():
     assert holm([0.04, 0.01, 0.02, 0.5]) == pytest.approx([0.08, 0.04, 0.06, 0.5])
     assert holm([0.03, 0.04]) == pytest.approx([0.06, 0.06])
     assert holm([0.9, 0.8]).tolist() == [1, 1] and holm([]).tolist() == []
-
-
-def test_mcnemar_counts_where_they_differ_only():
-    first = np.array([True] * 90 + [True] * 9 + [False] * 1)
-    second = np.array([True] * 90 + [False] * 9 + [True] * 1)
-    assert mcnemar(first, second) == pytest.approx(2 * binom.cdf(1, 10, 0.5))
-    assert mcnemar(first, first) == 1
 
 
 def layers(accuracies, items=1500, seed=0):

@@ -67,22 +67,6 @@ def holm(p: Sequence[float]) -> np.ndarray:
     return found
 
 
-def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Exact two-sided p that two classifiers are equally often right where they differ.
-
-    For items that are independent, such as one a sentence (McNemar 1947).
-
-    Args:
-        first, second: bool ``[items]``, which items each gets right.
-    """
-    from scipy.stats import binomtest
-
-    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
-    if not only_first + only_second:
-        return 1.0
-    return float(binomtest(only_first, only_first + only_second).pvalue)
-
-
 def resamples_for(comparisons: int) -> int:
     """As many as a corrected p needs to be able to fall well below ``ALPHA``."""
     return max(RESAMPLES, int(np.ceil(10 * comparisons / ALPHA)))
