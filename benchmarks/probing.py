@@ -62,7 +62,8 @@ def main() -> None:
 
 
 def growth(args) -> None:
-    print("| what | value | words | seconds | of these reading | peak memory, MiB |\n|---|---:|---:|---:|---:|---:|")
+    print("| what | value | words | seconds | of these reading | peak memory, MiB |")
+    print("|---|---:|---:|---:|---:|---:|")
     for what, values in GROWING.items():
         for value in values:
             changed = argparse.Namespace(**{**vars(args), "sentences": min(args.sentences, 2500),

@@ -170,6 +170,6 @@ def test_checkpoints_of_one_training_share_their_random_weights(tiny, tmp_path):
     tiny_models.save(tmp_path / "later", seed=5, initializer_range=0.02)
     tiny_models.save(tmp_path / "wider", hidden_size=32)
     later, wider = (activations.load(tmp_path / name) for name in ("later", "wider"))
-    assert later.fingerprint != tiny.fingerprint and architecture(later) == architecture(tiny)
-    assert architecture(wider) != architecture(tiny)
+    assert later.fingerprint != tiny.fingerprint and architecture(later.path) == architecture(tiny.path)
+    assert architecture(wider.path) != architecture(tiny.path)
     assert with_random_weights(later, 1).fingerprint == with_random_weights(tiny, 1).fingerprint

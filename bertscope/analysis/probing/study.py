@@ -7,7 +7,6 @@ where it was.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from bertscope.analysis.probing.protocol import VERSION, Protocol
 from bertscope.analysis.probing.result import Result
 from bertscope.analysis.probing.sampling import hide, sample
 from bertscope.analysis.probing.unit import Progress, Unit, probe_unit
+from bertscope.analysis.probing.untrained import architecture, with_random_weights
 from bertscope.errors import BertScopeError
 
 #: Settings that decide nothing about a single unit.
@@ -78,14 +78,14 @@ def study(checkpoints: Sequence[Subject | runs.Checkpoint | str | Path], tasks: 
     found = Result(protocol, tuple(seeds), {task.items.task: task.items for task in asked})
     for subject in subjects:
         for key, unit in work.trained(subject):
-            found.add(subject.name, subject.step, "trained", work.architecture(subject), key, unit)
+            found.add(subject.name, subject.step, "trained", architecture(subject.path), key, unit)
             found.fingerprints[subject.name] = work.fingerprint(subject)
             found.paths[subject.name] = str(subject.path)
     if protocol.random:
         for subject in subjects:
-            if work.architecture(subject) not in found.untrained:
+            if architecture(subject.path) not in found.untrained:
                 for key, unit in work.untrained(subject):
-                    found.add("random weights", None, "random", work.architecture(subject), key, unit)
+                    found.add("random weights", None, "random", architecture(subject.path), key, unit)
     if progress:
         progress("done", 1.0)
     return found
@@ -113,7 +113,6 @@ class _Work:
     subjects: int
     _done: int = 0
     _opened: dict[str, LoadedModel] = field(default_factory=dict)
-    _architectures: dict[str, str] = field(default_factory=dict)
 
     def trained(self, subject: Subject) -> Iterator[tuple[tuple[str, int], Unit]]:
         """``((task, seed), unit)``, from the disk where it is there."""
@@ -123,11 +122,9 @@ class _Work:
 
     def untrained(self, subject: Subject) -> Iterator[tuple[tuple[str, int], Unit]]:
         """The same for the architecture with weights drawn by each seed."""
-        folder, name = analysis_folder(subject.path), self.architecture(subject)
+        folder, name = analysis_folder(subject.path), architecture(subject.path)
         for seed in self.seeds:
             def draw(seed=seed) -> LoadedModel:
-                from bertscope.analysis.probing.untrained import with_random_weights
-
                 return with_random_weights(self._open(subject), seed)
 
             yield from self._units("random weights", f"{name}-{seed}", folder, [seed], draw)
@@ -191,15 +188,6 @@ class _Work:
             self._opened = {str(subject.path): self.open_model(subject.path)}
         return self._opened[str(subject.path)]
 
-    def architecture(self, subject: Subject) -> str:
-        """What random weights depend on; a model is opened once for each kind of checkpoint."""
-        from bertscope.analysis.probing.untrained import architecture
-
-        kind = _description(subject.path)
-        if kind not in self._architectures:
-            self._architectures[kind] = architecture(self._open(subject))
-        return self._architectures[kind]
-
 
 def _check(subjects: Sequence[Subject], tasks: Sequence[Items], seeds: Sequence[int]) -> None:
     for values, what in ((subjects, "checkpoint"), (tasks, "task"), (seeds, "seed")):
@@ -217,12 +205,3 @@ def _name(path: Path | str) -> str:
     path = Path(path)
     found = re.fullmatch(r"step-0*(\d+)", path.name)
     return f"{path.parent.parent.name}@{found[1]}" if found else str(path)
-
-
-def _description(path: str | Path) -> str:
-    """A digest of the files that say what a model is, without its weights; the name of a hub's."""
-    folder, digest = Path(path), hashlib.sha256(str(path).encode() if not Path(path).is_dir() else b"")
-    for name in ("config.json", "tokenizer.json", "vocab.txt", "tokenizer_config.json"):
-        if (folder / name).is_file():
-            digest.update(name.encode() + (folder / name).read_bytes())
-    return digest.hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from pathlib import Path
 
 import torch
 
@@ -12,6 +13,7 @@ from bertscope.analysis.activations import LoadedModel
 
 #: Entries of a configuration that say nothing about the weights.
 _NAMES = ("_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype")
+_TOKENIZER = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
 
 def with_random_weights(model: LoadedModel, seed: int = 0) -> LoadedModel:
@@ -24,13 +26,19 @@ def with_random_weights(model: LoadedModel, seed: int = 0) -> LoadedModel:
         torch.manual_seed(seed)
         fresh = type(model.model)(model.model.config)
     fresh = fresh.to(device=model.device, dtype=torch.float32).eval().requires_grad_(False)
-    return dataclasses.replace(model, model=fresh, fingerprint=f"{architecture(model)}-{seed}")
+    return dataclasses.replace(model, model=fresh, fingerprint=f"{architecture(model.path)}-{seed}")
 
 
-def architecture(model: LoadedModel) -> str:
-    """A digest of configuration and vocabulary: equal for all checkpoints of one training."""
-    config = {k: v for k, v in model.model.config.to_dict().items() if k not in _NAMES}
-    said = json.dumps([type(model.model).__name__, config], sort_keys=True, default=str)
-    vocabulary = model.text_encoder.backend.to_str()
-    return "random-" + hashlib.sha256((said + vocabulary).encode("utf-8", "replace")
-                                      ).hexdigest()[:32]
+def architecture(checkpoint: str | Path) -> str:
+    """A digest of a checkpoint's configuration and vocabulary, equal for all of one training: what
+    random weights depend on. Of a hub's model it is one of the name."""
+    folder = Path(checkpoint)
+    digest = hashlib.sha256(b"" if folder.is_dir() else str(checkpoint).encode())
+    if (folder / "config.json").is_file():
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        kept = {key: value for key, value in config.items() if key not in _NAMES}
+        digest.update(json.dumps(kept, sort_keys=True).encode())
+    for name in _TOKENIZER:
+        if (folder / name).is_file():
+            digest.update(name.encode() + (folder / name).read_bytes())
+    return "random-" + digest.hexdigest()[:32]
