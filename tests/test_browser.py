@@ -158,7 +158,7 @@ def test_every_page_works_and_asks_nobody_else(visit, page, width, theme):
     expect(v.page.get_by_role("heading", name=PAGES[page], exact=True)).to_be_visible()
     drawn = v.page.locator(".stPlotlyChart .main-svg, [data-testid=stVegaLiteChart] canvas, "
                            "[data-testid=stVegaLiteChart] svg, .grid[data-drawn] canvas").first
-    expect(drawn).to_be_visible(timeout=30_000)
+    expect(drawn).to_be_visible(timeout=120_000)
     v.page.get_by_text("How this is computed").click()
     v.settle()
     assert v.page.locator(".katex-error").count() == 0, "a formula cannot be set"
@@ -172,7 +172,9 @@ def test_every_page_works_and_asks_nobody_else(visit, page, width, theme):
 
 def count_charts(v: Visit, count: int) -> None:
     """One chart of candidates for each masked place."""
-    v.page.wait_for_function(f"document.querySelectorAll('.stPlotlyChart').length === {count}")
+    v.page.wait_for_function(f"document.querySelectorAll("
+                             f"'[class*=st-key-place_] .stPlotlyChart').length === {count}",
+                             timeout=120_000)
 
 
 def test_clicking_pieces_masks_them_and_the_address_keeps_it(visit):
@@ -201,10 +203,10 @@ def test_a_point_of_the_map_shows_its_neighbours(visit):
     v = visit()
     v.open("embeddings?run=tiny")
     point = v.page.locator(".stPlotlyChart .scatterlayer .point").nth(20)
-    point.wait_for(state="attached", timeout=60_000)
+    point.wait_for(state="attached", timeout=180_000)
     box = point.bounding_box()
     v.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    v.page.get_by_text("Nearest to").wait_for(timeout=30_000)
+    v.page.get_by_text("Nearest to").wait_for(timeout=120_000)
     v.check()
 
 
@@ -224,7 +226,7 @@ def test_training_from_the_form_to_the_end(visit, tmp_path):
             page.keyboard.press("Enter")
             v.settle()
         page.get_by_role("button", name="Start training").click()
-        page.locator("[data-testid=stVegaLiteChart]").first.wait_for(timeout=90_000)
+        page.locator("[data-testid=stVegaLiteChart]").first.wait_for(timeout=180_000)
         run = open_run("mine", server.root)
 
         # The chart's place on the page is kept while its data grow: nothing flickers.
@@ -244,17 +246,17 @@ def test_training_from_the_form_to_the_end(visit, tmp_path):
         again.open("?run=mine")
         again.page.get_by_role("button", name="Stop", exact=True).click()
         page = again.page
-        page.get_by_text("stopped · step").wait_for(timeout=60_000)
+        page.get_by_text("stopped · step").wait_for(timeout=180_000)
         again.settle()
         assert run.status()["state"] == "stopped"
         page.get_by_role("button", name="Resume").click()
-        page.get_by_text("training · step").wait_for(timeout=60_000)
+        page.get_by_text("training · step").wait_for(timeout=180_000)
         page.get_by_role("button", name="Stop", exact=True).click()
-        page.get_by_text("stopped · step").wait_for(timeout=60_000)
+        page.get_by_text("stopped · step").wait_for(timeout=180_000)
         again.settle()
         page.get_by_role("button", name="Delete").click()
         page.get_by_role("button", name="Delete it").click()
-        page.get_by_text("There is no model yet").wait_for(timeout=30_000)
+        page.get_by_text("There is no model yet").wait_for(timeout=120_000)
         assert not run.path.exists()
         again.check()
     finally:
