@@ -243,6 +243,11 @@ def test_a_file_that_is_something_else(name, content, said, tmp_path):
     refused(said, source=write(tmp_path / name, content))
 
 
+def test_a_column_of_texts_is_no_label(tmp_path):
+    path = table(tmp_path / "d.csv", [(f"t {i}", f"own {i}") for i in range(1500)])
+    refused("different labels, such as 'own 0' and", source=path)
+
+
 def test_a_missing_file_and_a_folder_without_parts(tmp_path):
     refused("does not exist", source=str(tmp_path / "none"))
     refused("no file of examples", source=str(tmp_path))

@@ -12,6 +12,9 @@ from bertscope.finetuning.data.examples import Answer, Dataset, Labelled, Questi
 from bertscope.finetuning.data.parts import PARTS, divide, draw, find_parts, shared
 from bertscope.finetuning.data.rows import Row, read_rows
 
+#: More labels are none: a column of texts or numbers was taken for them.
+MOST_LABELS = 1000
+
 __all__ = ["Answer", "Dataset", "Labelled", "Question", "Tagged", "read"]
 
 
@@ -44,6 +47,9 @@ def read(config: DataConfig, seed: int = 0) -> Dataset:
             labels = _sorted({e.label for e in found["train"]})
     elif task == "tokens":
         labels = _sorted({tag for e in found["train"] for tag in e.tags})
+    if len(labels) > MOST_LABELS:
+        raise BertScopeError(f"{name} has {len(labels):,} different labels, such as {labels[0]!r} and "
+                             f"{labels[1]!r}: name the column of the label (data.label, --label).")
     if labels:
         notes += _known_labels(found, labels, config.skip_bad)
         if len(labels) < 2:
