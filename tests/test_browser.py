@@ -206,7 +206,7 @@ def test_a_point_of_the_map_shows_its_neighbours(visit):
     point.wait_for(state="attached", timeout=180_000)
     box = point.bounding_box()
     v.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    v.page.get_by_text("Nearest to").wait_for(timeout=120_000)
+    v.page.get_by_text("nearest on the map").first.wait_for(timeout=120_000)
     v.check()
 
 
