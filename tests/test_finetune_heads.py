@@ -18,7 +18,6 @@ from bertscope.finetuning.optimizer import build_optimizer
 from bertscope.finetuning.predict import (
     answer, classify, estimate, open_finetuned, tag, task_of)
 from bertscope.finetuning.start import begin
-from bertscope.finetuning.tasks import TaskSpec
 from bertscope.finetuning.work import spec_of
 
 EXAMPLES = {

@@ -153,7 +153,8 @@ def test_chosen(made: dict[Cell, runs.Run], table: pd.DataFrame) -> pd.DataFrame
 
 def markdown(table: pd.DataFrame) -> str:
     """The summary as a Markdown table, chosen learning rates in bold."""
-    lines = ["| start | training examples | learning rate | validation | seeds |", "|---|---:|---:|---:|---:|"]
+    lines = ["| start | training examples | learning rate | validation | seeds |",
+             "|---|---:|---:|---:|---:|"]
     for row in summary(table).itertuples():
         value = f"{row.mean:.3f}" + (f" ± {row.sd:.3f}" if row.seeds > 1 else "")
         value = f"**{value}**" if row.chosen else value

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from bertscope.finetuning import metrics
 from bertscope.finetuning.batches import NO_LABEL, Feature
 from bertscope.finetuning.data.examples import Tagged
-from bertscope.finetuning.pieces import Cutter, Pieces
+from bertscope.finetuning.pieces import Cutter
 from bertscope.finetuning.tasks.labels import softmax
 from bertscope.finetuning.tasks.spec import TaskSpec
 from bertscope.models.heads import Measured
