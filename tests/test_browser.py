@@ -6,6 +6,7 @@ Screenshots are left in ``test-results``.
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -47,7 +48,8 @@ class Server:
                 [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={self.port}",
                  "--server.address=localhost", "--server.headless=true"],
                 cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                env={**os.environ, "BERTSCOPE_RUNS": str(self.root), "OMP_NUM_THREADS": "1"})
+                env={**os.environ, "BERTSCOPE_RUNS": str(self.root), "OMP_NUM_THREADS": "1",
+                     "PYTHONFAULTHANDLER": "1"})
         deadline = time.monotonic() + 60
         while True:
             try:
@@ -59,8 +61,15 @@ class Server:
                 time.sleep(0.1)
 
     def stop(self) -> None:
+        """End it; where it hangs, what every thread was doing is written into its log."""
         self.process.terminate()
-        self.process.wait(60)  # a busy machine
+        try:
+            self.process.wait(60)  # a busy machine
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait()
+            RESULTS.mkdir(exist_ok=True)
+            shutil.copy(self.log, RESULTS)
 
 
 @pytest.fixture(scope="module")
