@@ -10,9 +10,10 @@ import tiny_models
 from bertscope.analysis import alignment, contexts, geometry, input_table, word_geometry
 from bertscope.analysis.activations import load, word_states
 from bertscope.analysis.cka import cka, cka_grid
-from bertscope.analysis.embeddings import neighbours, principal, project, trustworthiness
+from bertscope.analysis.embeddings import neighbours, project, trustworthiness
 from bertscope.analysis.geometry import Occurrences
 from bertscope.analysis.movement import farthest, lay
+from bertscope.analysis.principal import principal
 from bertscope.errors import BertScopeError
 
 

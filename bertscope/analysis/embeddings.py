@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertscope.analysis import layouts
+from bertscope.analysis.principal import principal
 from bertscope.errors import BertScopeError
 
 METHODS = ("pca", "tsne", "umap")
@@ -57,18 +58,6 @@ def project(vectors: np.ndarray, method: str = "pca", dimensions: int = 2, seed:
 def varies(vectors: np.ndarray) -> bool:
     """Whether vectors [N, H] differ by more than rounding."""
     return bool(np.ptp(vectors, axis=0).max(initial=0) > 1e-6 * np.abs(vectors).max(initial=0))
-
-
-def principal(vectors: np.ndarray, count: int) -> tuple[np.ndarray, list[float]]:
-    """The first principal components: scores, float64 [N, count], and each one's share of the
-    variance (Pearson 1901). Exact: by the covariance where there are many more vectors than
-    numbers, else by the singular values."""
-    from sklearn.decomposition import PCA
-
-    many = len(vectors) > 4 * vectors.shape[1]
-    pca = PCA(count, svd_solver="covariance_eigh" if many else "full")
-    coordinates = pca.fit_transform(np.asarray(vectors, np.float64))
-    return coordinates, [float(share) for share in pca.explained_variance_ratio_]
 
 
 def neighbours(vectors: np.ndarray, index: int, k: int = 10) -> list[tuple[int, float]]:

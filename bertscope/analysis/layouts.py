@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bertscope.analysis.principal import principal
 from bertscope.errors import BertScopeError
 
 #: A t-SNE of so many points takes a second or two.
@@ -97,14 +98,8 @@ def _reduced(vectors: np.ndarray) -> np.ndarray:
     """float32 [N, at most 50]: exact principal components where there are more numbers."""
     vectors = np.asarray(vectors, np.float64)
     if min(vectors.shape) > REDUCED:
-        vectors = _components(vectors, REDUCED)
+        vectors = principal(vectors, REDUCED)[0]
     return vectors.astype(np.float32)
-
-
-def _components(vectors: np.ndarray, count: int) -> np.ndarray:
-    from bertscope.analysis.embeddings import principal
-
-    return principal(vectors, count)[0]
 
 
 def _scaled(layout: np.ndarray, size: float) -> np.ndarray:

@@ -9,7 +9,8 @@ import numpy as np
 
 from bertscope.analysis import layouts
 from bertscope.analysis.alignment import Path, chained, jump, one_plane, outwards, same_size
-from bertscope.analysis.embeddings import METHODS, principal, trustworthiness, varies
+from bertscope.analysis.embeddings import METHODS, trustworthiness, varies
+from bertscope.analysis.principal import principal
 from bertscope.errors import BertScopeError
 
 #: Texts of which t-SNE or UMAP draws a map for every step.

@@ -24,9 +24,9 @@ from tqdm import tqdm
 from bertscope.errors import BertScopeError
 from bertscope.runs import Run
 from bertscope.training import checkpoints
+from bertscope.training.opening import open_work
 from bertscope.training.progress import Clock, Position, StatusWriter, Window
 from bertscope.training.schedule import is_checkpoint_step, learning_rate
-from bertscope.training.work import open_work
 
 
 class _Stopped(Exception):

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from bertscope.config import TrainingConfig
-from bertscope.runs import Run
 from bertscope.training.progress import Position
 
 Progress = Callable[[str, float | None], None]
@@ -58,18 +57,3 @@ class Work(Protocol):
 
     def facts(self) -> dict:
         """What the run's record says beside its settings, when training begins."""
-
-
-def open_work(run: Run, progress: Progress) -> Work:
-    """Prepare what the run trains; ``progress(message, fraction)`` hears how that goes on.
-
-    Raises:
-        BertScopeError: the data, the settings or the weights it begins with cannot be used.
-    """
-    if run.kind == "finetuning":
-        from bertscope.finetuning.work import Finetuning
-
-        return Finetuning(run, progress)
-    from bertscope.training.pretraining import Pretraining
-
-    return Pretraining(run, progress)

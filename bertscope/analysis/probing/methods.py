@@ -5,6 +5,7 @@ from __future__ import annotations
 from bertscope.analysis.probing import classifier, mlp, sampling
 from bertscope.analysis.probing.result import Result
 from bertscope.analysis.probing.uncertainty import ALPHA, RESAMPLES
+from bertscope.analysis.probing.versions import versions
 
 REFERENCES = {
     "Alain and Bengio 2016": "Guillaume Alain and Yoshua Bengio. 2016. Understanding intermediate "
@@ -159,8 +160,6 @@ def _uncertainty(result: Result) -> str:
 
 
 def _versions() -> str:
-    from bertscope.analysis.probing.report import versions
-
     found = versions()
     return (f"Computed with BertScope {found['bertscope']}, PyTorch {found['torch']} and transformers "
             f"{found['transformers']}.")

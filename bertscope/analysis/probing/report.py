@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import math
 from collections.abc import Callable
@@ -11,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import bertscope
 from bertscope.analysis.probing import classifier, codelength, mlp, softmax
 from bertscope.analysis.probing.methods import methods
 from bertscope.analysis.probing.protocol import VERSION
 from bertscope.analysis.probing.result import Result
 from bertscope.analysis.probing.uncertainty import ALPHA, RESAMPLES
+from bertscope.analysis.probing.versions import versions
 from bertscope.errors import BertScopeError
 
 #: What a row of the LaTeX table can hold, and its head.
@@ -49,13 +48,6 @@ def record(result: Result) -> dict:
         "centres": rows(result.centres),
         "onsets": rows(result.onsets),
     }
-
-
-def versions() -> dict[str, str]:
-    """Of what computed the numbers."""
-    names = ("numpy", "torch", "transformers", "tokenizers", "safetensors")
-    return {"bertscope": bertscope.__version__,
-            **{name: importlib.metadata.version(name) for name in names}}
 
 
 def rows(table: pd.DataFrame) -> list[dict]:
