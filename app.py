@@ -19,7 +19,8 @@ PAGES = {"train": ("Train", ":material/model_training:"),
          "next_sentence": ("Next sentence", ":material/linear_scale:"),
          "attention": ("Attention", ":material/grid_on:"),
          "embeddings": ("Embeddings", ":material/scatter_plot:"),
-         "probing": ("Probing", ":material/layers:")}
+         "probing": ("Probing", ":material/layers:"),
+         "fine_tuning": ("Fine-tuning", ":material/school:")}
 here = st.navigation([st.Page(f"{frame.PAGES}/{name}.py", title=title, icon=icon,
                               default=name == "train")
                       for name, (title, icon) in PAGES.items()])

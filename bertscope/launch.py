@@ -33,6 +33,11 @@ def start(run: Run) -> None:
         raise BertScopeError(f"Run {run.name!r} is being trained already.")
     run.clear_stop()
     run.write_status(state="preparing", message="starting", locked=False)
+    apart("bertscope.training", run)
+
+
+def apart(module: str, folder: Run) -> subprocess.Popen:
+    """``python -m module FOLDER`` in a session of its own, what it prints at the end of the folder's log."""
     environment = {
         **os.environ,
         "PYTHONUNBUFFERED": "1",
@@ -40,12 +45,13 @@ def start(run: Run) -> None:
         "PYTHONPATH": os.pathsep.join(
             [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
     }
-    with open(run.log_path, "ab") as log:
+    with open(folder.log_path, "ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "bertscope.training", str(run.path)],
+            [sys.executable, "-m", module, str(folder.path)],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             start_new_session=True, close_fds=True, env=environment)
     threading.Thread(target=process.wait, daemon=True).start()  # no zombie is left behind
+    return process
 
 
 def stop(run: Run, now: bool = False) -> None:

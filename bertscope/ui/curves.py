@@ -124,13 +124,15 @@ def chart(panel: Panel, runs: dict[str, pd.DataFrame], baselines: dict, axis: st
 
 
 def _scale(alt, panel: Panel, runs: dict[str, pd.DataFrame], baselines: dict):
-    """Accuracies begin at nought and leave room for a label above the highest line."""
+    """Shares begin at nought and leave room for a label above the highest line."""
     if panel.format != "%":
         return alt.Scale(zero=False)
     columns = [c for c in (panel.train, panel.held_out) if c]
     values = [t[c].max() for t in runs.values() for c in columns if c in t]
     values += [baselines[key] for key, _ in panel.references if key in baselines]
-    return alt.Scale(domain=[0, min(1.08, 1.12 * max(values, default=1.0))], nice=False)
+    least = min((t[c].min() for t in runs.values() for c in columns if c in t), default=0.0)
+    return alt.Scale(domain=[min(0.0, 1.1 * least), min(1.08, 1.12 * max(values, default=1.0))],
+                     nice=False)  # a correlation may be below nought
 
 
 def _last(runs: dict[str, pd.DataFrame], panel: Panel) -> float | None:

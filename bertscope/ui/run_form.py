@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import streamlit as st
 
 from bertscope import config as settings
@@ -183,16 +185,24 @@ def _main_numbers(base: settings.RunConfig) -> dict:
 
 def _more(base: settings.RunConfig, source: str, size: str) -> dict:
     """A field for every other setting."""
+    return more(SECTIONS, base.to_dict(), IN_SIGHT, f"new.{base.recipe}.{source}.{size}")
+
+
+def more(sections: dict[str, type], values: dict, in_sight: Collection[str], scope: str) -> dict:
+    """A field for every setting that is not ``in_sight``; what differs from ``values``, by dotted key.
+
+    Args:
+        scope: what the fields' keys begin with.
+    """
     changes: dict[str, object] = {}
-    values = base.to_dict()
-    for section, kind in SECTIONS.items():
+    for section, kind in sections.items():
         st.markdown(f"**{section.capitalize()}**")
-        fields = [k for k in settings.knobs(kind) if f"{section}.{k['name']}" not in IN_SIGHT]
+        fields = [k for k in settings.knobs(kind) if f"{section}.{k['name']}" not in in_sight]
         columns = st.columns(3)
         for number, knob in enumerate(fields):
             key = f"{section}.{knob['name']}"
             with columns[number % 3]:
-                value = _field(knob, values[section][knob["name"]], f"new.{base.recipe}.{source}.{size}.{key}")
+                value = _field(knob, values[section][knob["name"]], f"{scope}.{key}")
             if value != values[section][knob["name"]]:
                 changes[key] = value
     return changes

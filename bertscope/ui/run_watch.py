@@ -189,8 +189,7 @@ def forget_deleted_run() -> None:
 
 def _numbers(run: Run) -> None:
     """The newest held-out results, with what they began at."""
-    lines = [line for line in loaders.metrics(run)
-             if "eval_mlm_loss" in line or "eval_clm_loss" in line]
+    lines = [line for line in loaders.metrics(run) if "eval_loss" in line]
     if not lines:
         return
     first, last = lines[0], lines[-1]
@@ -203,7 +202,9 @@ def _numbers(run: Run) -> None:
             ("Next words right", "eval_clm_accuracy", "{:.1%}", False),
             ("Perplexity", "eval_mlm_perplexity", "{:,.1f}", True),
             ("Perplexity", "eval_clm_perplexity", "{:,.1f}", True),
-            ("Masked-word loss", "eval_mlm_loss", "{:.3f}", True)):
+            ("Masked-word loss", "eval_mlm_loss", "{:.3f}", True),
+            *((title, f"eval_{name}", "{:.1%}", False)
+              for name, title in curves.TASK_METRICS.items())):
         if not isinstance(last.get(key), (int, float)):
             continue
         change = last[key] - first.get(key, last[key])
@@ -211,7 +212,7 @@ def _numbers(run: Run) -> None:
                    delta=("+" if change > 0 else "") + form.format(change)
                    if len(lines) > 1 else None, width=190,
                    delta_color="inverse" if inverse else "normal",
-                   help=f"On held-out documents, at step {last['step']:,}; the change is "
+                   help=f"On held-out texts, at step {last['step']:,}; the change is "
                         f"since step {first['step']:,}." + _beside(key, last))
 
 

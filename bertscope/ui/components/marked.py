@@ -37,7 +37,7 @@ export default function ({ data, parentElement }) {
     const sentence = add(line, 'p');
     const chosen = new Set(row.places);
     row.words.forEach((word, i) => {
-      if (i) sentence.appendChild(document.createTextNode(' '));
+      if (i) sentence.appendChild(document.createTextNode(row.between));
       if (chosen.has(i)) add(sentence, 'mark', word);
       else sentence.appendChild(document.createTextNode(word));
     });
@@ -51,13 +51,14 @@ _marked = st.components.v2.component("bertscope_marked", css=_CSS, js=_JS,
 
 @dataclass(frozen=True)
 class Marked:
-    """A sentence: its words, the places of those marked, what is said beside it in bold, and below.
-    All texts are shown as they are, never interpreted."""
+    """A sentence: its words, the places of those marked, what is said beside it in bold, and below,
+    and what stands between two words. All texts are shown as they are, never interpreted."""
 
     words: Sequence[str]
     places: Sequence[int]
     label: str
     note: str = ""
+    between: str = " "
 
 
 def marked(rows: Sequence[Marked], key: str) -> None:

@@ -171,13 +171,13 @@ def number(score: float) -> str:
     return "0" if float(text) == 0 else text
 
 
-def completeness(found) -> None:
+def completeness(found, unit: str = " bits") -> None:
     """Integrated gradients: the sum, what it should be, and the error."""
     import numpy as np
 
     share = found.error / abs(found.difference) if found.difference else 0.0
-    said = f"Sum of the scores {np.nansum(found.scores):+.3f} bits, difference to the baseline " \
-           f"{found.difference:+.3f} bits: **completeness error {share:.2%}** with {found.steps} " \
+    said = f"Sum of the scores {np.nansum(found.scores):+.3f}{unit}, difference to the baseline " \
+           f"{found.difference:+.3f}{unit}: **completeness error {share:.2%}** with {found.steps} " \
            "gradients."
     if found.complete:
         st.caption(said)
