@@ -13,7 +13,8 @@ from bertscope.runs import list_runs, open_run
 from bertscope.ui.frame import PAGES
 from conftest import REPOSITORY
 
-NAMES = ("train", "masking", "predict", "next_sentence", "attention", "embeddings", "probing")
+NAMES = ("train", "masking", "predict", "next_sentence", "attention", "embeddings", "probing",
+         "fine_tuning")
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +89,8 @@ def no_runs(tmp_path, monkeypatch):
 def test_every_page_has_something_to_show_at_once(runs, page):
     at = app(page, run="tiny")
     assert not at.exception and not at.error, at.exception or at.error
-    drawn = {"train": "vega_lite_chart", "attention": "bidi_component"}.get(page, "plotly_chart")
+    drawn = {"train": "vega_lite_chart", "attention": "bidi_component",
+             "fine_tuning": "number_input"}.get(page, "plotly_chart")  # its first view is a form
     assert at.get(drawn), f"nothing is drawn on {page}"
     assert address(at)["run"] == "tiny" and address(at)["follow"] == "1"
     assert "How this is computed" in [e.label for e in at.expander][-1]

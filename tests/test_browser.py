@@ -23,7 +23,8 @@ CHROMIUM = "/usr/bin/chromium"
 pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(),
                                 reason="needs Debian's chromium (make test installs it)")
 PAGES = {"masking": "Masking", "predict": "Predict", "next_sentence": "Next sentence",
-         "attention": "Attention", "embeddings": "Embeddings", "probing": "Probing", "": "Train"}
+         "attention": "Attention", "embeddings": "Embeddings", "probing": "Probing", "fine_tuning": "Fine-tuning",
+         "": "Train"}
 FLAGS = ("--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
          "--disable-component-update --disable-sync").split()
 #: Streamlit asks for these below the page's own path first, and then where they are.
@@ -165,7 +166,8 @@ def test_every_page_works_and_asks_nobody_else(visit, page, width, theme):
     from playwright.sync_api import expect
 
     expect(v.page.get_by_role("heading", name=PAGES[page], exact=True)).to_be_visible()
-    drawn = v.page.locator(".stPlotlyChart .main-svg, [data-testid=stVegaLiteChart] canvas, "
+    drawn = v.page.locator("[data-testid=stNumberInput]" if page == "fine_tuning" else  # a form
+                           ".stPlotlyChart .main-svg, [data-testid=stVegaLiteChart] canvas, "
                            "[data-testid=stVegaLiteChart] svg, .grid[data-drawn] canvas").first
     expect(drawn).to_be_visible(timeout=120_000)
     v.page.get_by_text("How this is computed").click()
