@@ -209,6 +209,30 @@ def test_trees_are_drawn_over_the_gold_ones(runs, treebank):
     assert f"{int(own.gold.sum())} of " in plain(at)
 
 
+def test_what_the_model_uses_is_the_amnesic_result(runs, treebank, monkeypatch):
+    from bertscope.analysis.probing.amnesic import AmnesicConfig
+    from bertscope.analysis.probing.kept_trees import amnesic_kept
+    from bertscope.ui.probing import use
+
+    monkeypatch.setitem(use.SIZES, "300", (60, 20, 30))
+    at = page(treebank, step="40", view="Use")
+    assert not figures(at)  # it takes a minute: it waits for a click
+    at.button(key=[b.key for b in at.button if b.key.startswith("compute_")][0]).click().run()
+    assert not at.exception and not at.error
+    config = AmnesicConfig("leace", max_train=60, max_valid=20, max_test=30)
+    table = amnesic_kept(open_run("tiny").checkpoints()[-1].path, open_source(treebank).items("upos"),
+                         config, kept_only=True)  # what the page computed and kept
+    own = table[table.removed == "task"]
+    (figure,) = figures(at)
+    drawn = [trace for trace in figure["data"] if trace.get("name") == "tiny · step 40"]
+    assert values(drawn[0]) == pytest.approx(own.excess.to_numpy())
+    needed = own.layer[own.excess_low > 0].tolist()
+    text = plain(at)
+    assert (f"costs more than chance in {layers.said(needed)}" if needed else
+            "in no layer does removing it cost more") in text
+    assert at.dataframe[0].value["mlm"].tolist() == pytest.approx(table.mlm.tolist())
+
+
 def test_a_table_asks_its_own_question_and_has_no_trees(runs, tmp_path):
     rows = ["text,label"] + [f"the {a} sees the {b} {i},{'x' if i % 2 else 'y'}"
                              for i, (a, b) in enumerate([("dog", "cat"), ("bird", "king")] * 60)]
