@@ -6,6 +6,8 @@ import math
 import shutil
 import time
 
+import pandas as pd
+
 from bertscope.errors import BertScopeError
 from bertscope.finetuning.data import Dataset, read
 from bertscope.runs import Checkpoint, Run
@@ -29,6 +31,20 @@ def data_of(run: Run) -> Dataset:
         raise BertScopeError(f"The examples of {data.name} are no longer those that run "
                              f"{run.name!r} was trained on.")
     return data
+
+
+def labelled_texts(run: Run, most: int) -> pd.DataFrame:
+    """The texts of a run about single sentences, those that it was not trained on first, the test part
+    not at all: ``text``, ``label``, ``part``.
+
+    Raises:
+        BertScopeError: as ``data_of``, or the task is another one.
+    """
+    data = data_of(run)
+    if data.task != "sentence":
+        raise BertScopeError(f"Run {run.name!r} is not about single sentences.")
+    rows = [(e.text, e.label, part) for part in ("valid", "train") for e in getattr(data, part)]
+    return pd.DataFrame(rows[:most], columns=["text", "label", "part"])
 
 
 def best(run: Run) -> tuple[Checkpoint, dict]:

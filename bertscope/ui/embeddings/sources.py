@@ -12,8 +12,9 @@ from bertscope.ui import loaders, texts, uploads, waiting
 from bertscope.ui.embeddings import Look
 from bertscope.ui.text import markdown, shorten
 
-CORPUS, OWN = "from the corpus", "texts of my own"
+CORPUS, OWN, TASK = "from the corpus", "texts of my own", "of the task, with its labels"
 CLS, MEAN, WORD, PIECE = "[CLS]", "mean of pieces", "a word", "a place"
+TASK_TEXTS = 1000
 PLACEHOLDER = "text,label\nthe cat sleeps,animal\n…"
 
 
@@ -37,10 +38,10 @@ def row():
 
 
 def where(look: Look, line) -> tuple[str | None, int]:
-    """(the corpus's name, texts at most) or (None, 0) for texts of one's own; the widgets go into
+    """(the corpus's name, texts at most) or (None, 0) for others (``given``); the widgets go into
     ``line``."""
     corpus = texts.corpus_of(look.chosen)
-    places = [CORPUS, OWN] if corpus else [OWN]
+    places = [TASK] * bool(tuned(look)) + [CORPUS] * bool(corpus) + [OWN]
     with line:
         chosen = st.segmented_control("Texts", places, default=places[0], key="texts_from",
                                       required=True, bind="query-params") or places[0]
@@ -55,7 +56,7 @@ def choose(look: Look, line) -> Texts | None:
     """The texts and their labels, or None while there is nothing to draw."""
     corpus, limit = where(look, line)
     if corpus is None:
-        return own()
+        return given(look)
     try:
         found = waiting.kept(("labelled texts", corpus, limit),
                              lambda progress: labelled(corpus, limit, progress),
@@ -76,6 +77,34 @@ def labelled(corpus: str, limit: int, progress):
 
 def unreadable(error: BertScopeError) -> None:
     st.warning(f"The run's corpus cannot be read: {markdown(error)}", icon=":material/folder_off:")
+
+
+def given(look: Look) -> Texts | None:
+    """Texts that are not of the run's corpus."""
+    return of_the_task(look) if st.session_state.get("texts_from") == TASK else own()
+
+
+def tuned(look: Look):
+    """The run that was fine-tuned on labelled sentences, or None; the second one's where the first is
+    the checkpoint that it began with."""
+    for choice in (look.chosen, look.other):
+        run = choice and choice.run
+        if run and run.kind == "finetuning" and run.config_record().get("task") == "sentence":
+            return run
+    return None
+
+
+def of_the_task(look: Look) -> Texts | None:
+    """What a fine-tuned run was validated on, then what it was trained on."""
+    from bertscope.finetuning.results import labelled_texts
+
+    run = tuned(look)
+    try:
+        table = labelled_texts(run, TASK_TEXTS)
+    except BertScopeError as error:
+        st.warning(markdown(error), icon=":material/folder_off:")
+        return None
+    return Texts(table, ["label", "part"], None)
 
 
 def own() -> Texts | None:
@@ -147,7 +176,9 @@ def many_names(values) -> bool:
 
 def warn_of_cls(look: Look, at) -> None:
     """[CLS] of a model that was not fine-tuned is often taken for a sentence vector."""
-    if at is None or at.how != "cls" or sentence_model(look.chosen.path):
+    run = look.chosen.run
+    if at is None or at.how != "cls" or sentence_model(look.chosen.path) \
+            or (run and run.kind == "finetuning"):
         return
     model = look.model
     taught = "only the question whether two texts belong together trained it directly" \

@@ -39,7 +39,7 @@ def show(look: Look) -> None:
                          for word in offered[:4]))
     line = sources.row()
     source, limit = sources.where(look, line)
-    own = sources.own() if source is None else None
+    own = sources.given(look) if source is None else None
     if source is None and own is None:
         return
     with line:
