@@ -18,18 +18,27 @@ def what(choice: Choice, model, *inputs) -> None:
     Args:
         inputs: ``Encoded`` texts that the view is about.
     """
+    st.caption(summary(choice, model) + "".join(map(_cut, inputs)))
+    unknown(model, *inputs)
+    warnings(model)
+
+
+def summary(choice: Choice, model) -> str:
+    """Run, step, family, shape, parameters, as Markdown."""
     family = _FAMILIES.get(model.family, model.family)
-    st.caption(f":material/visibility: {markdown(choice.label)} · {markdown(family)}, "
-               f"{model.num_layers} layers × {model.hidden_size} · "
-               f"{model.parameters:,} parameters" + "".join(map(_cut, inputs)))
+    return (f":material/visibility: {markdown(choice.label)} · {markdown(family)}, "
+            f"{model.num_layers} layers × {model.hidden_size} · {model.parameters:,} parameters")
+
+
+def unknown(model, *inputs) -> None:
+    """What ``Encoded`` texts hold that the vocabulary does not."""
     for encoded in inputs:
-        unknown = unknown_words(encoded, model.tokenizer.unk_token)
-        if unknown:
-            words = ", ".join(f"“{markdown(w)}”" for w in unknown[:8])
+        lost = unknown_words(encoded, model.tokenizer.unk_token)
+        if lost:
+            words = ", ".join(f"“{markdown(w)}”" for w in lost[:8])
             st.caption(f":material/help: Not in this model's vocabulary, and read as "
                        f"{markdown(model.tokenizer.unk_token)}: {words}"
-                       + (f" and {len(unknown) - 8:,} more." if len(unknown) > 8 else "."))
-    warnings(model)
+                       + (f" and {len(lost) - 8:,} more." if len(lost) > 8 else "."))
 
 
 def warnings(model) -> None:

@@ -242,7 +242,7 @@ def _curves(name: str, other: str | None, axis: str, log: bool, zoom: bool) -> N
         _row(row, tables, baselines, axis, log, zoom)
     with st.expander("Learning rate, gradient norm, speed", icon=":material/speed:"):
         _row(curves.OPTIMISER, tables, baselines, axis, log, zoom)
-    legend = "Thin: training batches. Thick with points: held-out documents. Dashed: references."
+    legend = "Thin: training batches. Thick with points: held out. Dashed: references."
     if second:
         legend += (f" Blue: {markdown(name)}, with its references. "
                    f"Orange: {markdown(other)}.")

@@ -8,7 +8,9 @@ from typing import Any
 import streamlit as st
 
 from bertscope.runs import Run
+from bertscope.ui import looking
 from bertscope.ui.selection import Choice
+from bertscope.ui.text import markdown
 
 #: What the four tasks are called on the page, and what they are for.
 TASKS = {
@@ -40,6 +42,13 @@ class Look:
     def sides(self) -> list[tuple[Choice, str]]:
         """(choice, meaning of its colour) of one or two checkpoints."""
         return [(self.chosen, "main")] + ([(self.other, "other")] if self.other else [])
+
+
+def about(look: Look, model) -> None:
+    """What is being looked at. ``model`` is the checkpoint without its head, whose tensors are therefore
+    no cause for a warning."""
+    labels = f", {len(look.spec.labels):,} labels" if look.spec.labels else ""
+    st.caption(f"{looking.summary(look.chosen, model)} · fine-tuned for {markdown(look.spec.task)}{labels}")
 
 
 def tuned_run(choice: Choice | None) -> Run | None:

@@ -9,10 +9,10 @@ import streamlit as st
 from bertscope import runs
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, looking, waiting
+from bertscope.ui import frame, loaders, waiting
 from bertscope.ui.embeddings import figures as heat
 from bertscope.ui.embeddings import results
-from bertscope.ui.fine_tuning import Look, asked, figures, tuned_run
+from bertscope.ui.fine_tuning import Look, about, asked, figures, tuned_run
 from bertscope.ui.selection import Choice, find_run
 from bertscope.ui.text import markdown
 
@@ -44,11 +44,13 @@ CLS, MEAN = "[CLS]", "mean of pieces"
 def show(look: Look) -> None:
     before = began(look)
     after = loaders.model(look.chosen)
-    looking.what(look.chosen, after)
+    about(look, after)
     if before is None:
         st.info("It is not known which checkpoint this one began with.", icon=":material/help:")
         return
     st.markdown(f"**Before**: {markdown(before.label)} · **after**: {markdown(look.chosen.label)}")
+    if before.run is None or before.run.path != look.run.path:
+        check_same(look, loaders.model(before))
     open_elsewhere(look, before)
     texts = sample(look)
     vectors = st.segmented_control("Vectors", [CLS, MEAN], default=MEAN, required=True, key="inside_vectors",
@@ -63,13 +65,15 @@ def show(look: Look) -> None:
 
 def began(look: Look) -> Choice | None:
     """The checkpoint that the run began with; its own step 0 where that is gone or was random."""
+    from bertscope.finetuning.gathered import begun
+
     run = tuned_run(look.chosen)
     if run is None:
         return None
-    record = run.config_record().get("start", {})
-    name, path = str(record.get("name", "random")), record.get("path")
-    if name.partition(":")[0] != "random":
-        for place in (path, found_again(name)):
+    point = begun(run)
+    if point.step >= 0:
+        # By its name first: the folder of all runs may have been moved, or copied.
+        for place in (found_again(point.start), run.config_record().get("start", {}).get("path")):
             if place and (Path(place) / "config.json").is_file():
                 return as_choice(Path(place))
     saved = run.checkpoints()
@@ -77,11 +81,19 @@ def began(look: Look) -> Choice | None:
 
 
 def found_again(name: str) -> str | None:
-    """Where a starting point is by its name: the runs may have been moved."""
+    """Where a starting point is; None where there is no such checkpoint any more."""
     try:
         return str(runs.find_checkpoint(name))
     except BertScopeError:
         return None
+
+
+def check_same(look: Look, before) -> None:
+    """A warning where the checkpoint of that name is another one by now."""
+    known = look.run.config_record().get("encoder", {}).get("fingerprint")
+    if known is not None and known != before.fingerprint:
+        st.warning("The checkpoint of this name is no longer the one that the run began with: other weights "
+                   "stand there now.", icon=":material/difference:")
 
 
 def as_choice(path: Path) -> Choice:
@@ -230,21 +242,19 @@ def opened(path):
 
 
 def open_elsewhere(look: Look, before: Choice) -> None:
-    """Buttons that open other pages with both checkpoints side by side."""
+    """Links to other pages with both checkpoints side by side."""
+    address = {"run": look.chosen.name, "vs": spec(before)}
+    if look.chosen.checkpoint is not None:
+        address["step"] = str(look.chosen.checkpoint.step)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Side by side on**", width="content")
         for page, title, icon in (("attention", "Attention", "grid_on"),
                                   ("embeddings", "Embeddings", "scatter_plot"),
                                   ("probing", "Probing", "layers")):
-            if st.button(title, key=f"open_{page}", icon=f":material/{icon}:", on_click=both,
-                         args=(look.chosen, before)):
-                st.session_state.pop("view", None)
-                st.switch_page(f"{frame.PAGES}/{page}.py")
+            st.page_link(f"{frame.PAGES}/{page}.py", label=title, icon=f":material/{icon}:",
+                         query_params=address)
 
 
-def both(chosen: Choice, before: Choice) -> None:
-    """Point the sidebar at both; for callbacks."""
-    st.session_state.update(vs_on=True, vs_run=before.name, _touched=True,
-                            vs_step=before.checkpoint.step if before.checkpoint else None)
-    if chosen.checkpoint is not None:
-        st.session_state.update(run=chosen.name, step=chosen.checkpoint.step, follow=False)
+def spec(choice: Choice) -> str:
+    """A second checkpoint as it stands in an address."""
+    return choice.name + (f"@{choice.checkpoint.step}" if choice.checkpoint else "")

@@ -44,6 +44,7 @@ IN_SIGHT = ("data.source", "data.task", "data.text", "data.pair", "data.label", 
 
 def show(main: Choice, other: Choice | None) -> None:
     empty.first_time(main)
+    frame.try_this(*experiments())
     st.markdown("##### A new fine-tuning run")
     try:
         start = _start(main, other)

@@ -6,8 +6,8 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.runs import ACTIVE
-from bertscope.ui import charts, curves, frame, loaders, looking
-from bertscope.ui.fine_tuning import Look, asked, figures, tuned_run
+from bertscope.ui import charts, curves, frame, loaders, theme
+from bertscope.ui.fine_tuning import Look, about, asked, figures, tuned_run
 from bertscope.ui.probing.figures import confusion as confusion_figure
 from bertscope.ui.text import markdown, shorten
 
@@ -40,7 +40,7 @@ MOST_LABELS, MOST_SHOWN = 24, 500
 
 
 def show(look: Look) -> None:
-    looking.what(look.chosen, asked.opened(look.chosen).loaded)
+    about(look, asked.opened(look.chosen).loaded)
     if look.run is None:
         st.info("This checkpoint is no run's of ours, so it is not known which examples it is to be measured "
                 "on. *Try it* works.", icon=":material/help:")
@@ -169,8 +169,6 @@ def learning(look: Look) -> None:
     if isinstance(commonest, (int, float)):
         reference = (float(commonest), "commonest answer")
     order = list(dict.fromkeys(table["run"]))
-    from bertscope.ui import theme
-
     st.altair_chart(charts.over_steps(
         table, "value", "run", order, f"{metric_title(metric)} on the validation part, over the steps",
         [(choice.checkpoint.step, meaning) for choice, meaning in look.sides if choice.checkpoint],
@@ -191,7 +189,7 @@ def calibration(look: Look, found: list) -> None:
         table = own.table
         tables.append((choice.label, meaning, reliability(table["probability"], table["right"])))
         error = calibration_error(table["probability"], table["right"])
-        said.append(f"{error:.1%}" + (f" ({markdown(choice.label)})" if len(found) > 1 else ""))
+        said.append(f"{error:.1%}")
     st.markdown(f"##### Calibration error {' and '.join(said)}")
     st.caption("Is it right as often as it is sure? Below the dashed line it is too sure of itself.")
     least = 1 / len(look.spec.labels) if look.spec.labels else 0.0
@@ -213,8 +211,10 @@ def matrices(look: Look, found: list) -> None:
         square = counts.to_numpy()
         missed = square.sum(0) + square.sum(1) - 2 * np.diag(square)
         kept = sorted(np.argsort(-missed, kind="stable")[:MOST_LABELS])
+        if len(found) > 1:
+            st.markdown(f"**{markdown(choice.label)}**")
         figure = confusion_figure(square[np.ix_(kept, kept)], [shorten(counts.index[i], 24) for i in kept],
-                                  choice.label if len(found) > 1 else "")
+                                  "")
         frame.figure(figure, f"{choice.stem}-confusion", f"confusion_{choice.label}")
     if len(kept) < len(counts):
         st.caption(f"The {MOST_LABELS} labels that are mistaken most often, of {len(counts):,}.")

@@ -10,7 +10,7 @@ from bertscope.errors import BertScopeError
 from bertscope.ui import charts, frame, looking, over_time, texts, theme
 from bertscope.ui.components.marked import Marked, marked
 from bertscope.ui.components.shaded import Shade, shaded
-from bertscope.ui.fine_tuning import Look, asked, words
+from bertscope.ui.fine_tuning import Look, about, asked, words
 from bertscope.ui.predict import figures
 from bertscope.ui.text import bounded, markdown, shorten
 
@@ -24,49 +24,56 @@ FIELDS = {"sentence": ("Text", ""), "pair": ("First text", "Second text"), "toke
 
 def show(look: Look) -> None:
     model = asked.opened(look.chosen)
-    looking.what(look.chosen, model.loaded)
+    about(look, model.loaded)
     known = examples(look)
-    first = known[0] if known else ("Anna found a boat .", "Who found a boat ?")
+    first = known[0][1:] if known else ("Anna found a boat .", "Who found a boat ?")
     labels = FIELDS[look.spec.task]
     columns = st.columns([2, 3]) if labels[1] else [st]
     keys = [f"{look.spec.task}_{name}" for name in ("text", "pair")]  # a task's texts fit no other task
     text = texts.area(columns[0], labels[0], keys[0], first[0], 90)
-    pair = texts.area(columns[1], labels[1], keys[1], first[1], 90) if labels[1] else ""
-    frame.try_this(*((shorten(own[0], 48), lambda own=own: frame.set_state(**dict(zip(
-        keys if labels[1] else keys[:1], own)))) for own in known[:3]))
+    pair = texts.area(columns[1], labels[1], keys[1], first[1], 90 if look.spec.task == "pair" else 150) \
+        if labels[1] else ""
+    frame.try_this(*((shorten(title, 48), lambda own=own: frame.set_state(**dict(zip(
+        keys if labels[1] else keys[:1], own)))) for title, *own in known[:3]))
     text = bounded(text, texts.MAX_SENTENCE, f"The {labels[0].lower()}")
     pair = bounded(pair, MOST_PARAGRAPH, f"The {labels[1].lower()}")
     if not text or (labels[1] and not pair):
         st.info("Type at least one word" + (" into both fields." if labels[1] else "."),
                 icon=":material/edit:")
         return
+    from bertscope.analysis.activations import encode
+
+    looking.unknown(model.loaded, encode(model.loaded, text, second(look, pair)))
     sides = opened(look)
     DRAW[look.spec.task](look, sides, text, pair)
     over_training(look, text, pair)
     words.show(look, sides, text, pair)
 
 
-def examples(look: Look) -> list[tuple[str, str]]:
-    """(text, second text) of some validation examples with different labels; none where they are gone."""
+def examples(look: Look) -> list[tuple[str, str, str]]:
+    """(what it is called, text, second text) of some validation examples of different labels; none where
+    they are gone."""
     if look.run is None:
         return []
     try:
-        found = asked.data(look.run).valid
+        found = asked.data(look.run).valid[:400]
     except BertScopeError:
         return []
-    task, chosen = look.spec.task, {}
-    for number, example in enumerate(found[:400]):
-        if task == "tokens":
-            chosen.setdefault(len(set(example.tags)), (" ".join(example.words), ""))
-        elif task == "question":
-            chosen.setdefault(number if example.answers else "none", (example.question, example.context))
-        else:
-            chosen.setdefault(example.label, (example.text, example.pair or ""))
-    if task == "tokens":  # many kinds of tags first
-        return [own for _, own in sorted(chosen.items(), reverse=True)]
-    answered = [own for key, own in chosen.items() if key != "none"]
-    return [*answered[:1], *([chosen["none"]] if "none" in chosen else []), *answered[1:3]] \
-        if task == "question" else answered
+    chosen: dict[object, tuple[str, str, str]] = {}
+    if look.spec.task == "tokens":  # many kinds of tags first
+        for example in found:
+            text = " ".join(example.words)
+            chosen.setdefault(len(set(example.tags)), (text, text, ""))
+        return [chosen[count] for count in sorted(chosen, reverse=True)]
+    if look.spec.task == "question":
+        for example in found:
+            chosen.setdefault((bool(example.answers), example.question.split()[0].lower()),
+                              (example.question, example.question, example.context))
+        return list(chosen.values())
+    for example in found:
+        chosen.setdefault(example.label, (f"{example.label}: {example.pair or example.text}", example.text,
+                                          example.pair or ""))
+    return list(chosen.values())
 
 
 def opened(look: Look) -> list:
@@ -171,7 +178,7 @@ def answered(look: Look, sides: list, text: str, pair: str) -> None:
     st.markdown("**Other answers that it considered**")
     for column, (choice, meaning, spans) in zip(frame.beside(len(found), "try"), found):
         bars = [SimpleNamespace(token=shorten(s.text, 48) or "no answer", probability=s.probability)
-                for s in spans[:MOST_ANSWERS]]
+                for s in [spans[0], *sorted(spans[1:], key=lambda s: -s.probability)][:MOST_ANSWERS]]
         with column:
             frame.figure(charts.candidates(bars, meaning, None, 1.0), f"{choice.stem}-answers",
                          f"try_{meaning}")
@@ -237,6 +244,7 @@ def word_steps(look: Look, found: list, marks: list) -> None:
     now = dict(found)[look.chosen.checkpoint.step] if look.chosen.checkpoint.step in dict(found) \
         else found[-1][1]
     shown = [i for i, (_, tag, _) in enumerate(now) if tag != "O"][:24] or list(range(min(24, len(now))))
+    shown.reverse()  # the first word on top
     values = np.array([[own[i][2] if own[i][1] == now[i][1] else 0.0 for _, own in found] for i in shown])
     names = [f"{now[i][0]}: {now[i][1]}" for i in shown]
     frame.figure(figures.over_steps(values, names, [step for step, _ in found],

@@ -9,6 +9,7 @@ from bertscope.errors import BertScopeError
 from bertscope.ui import frame, theme
 from bertscope.ui.fine_tuning import TASKS, asked, figures, tuned_run
 from bertscope.ui.fine_tuning.quality import metric_title
+from bertscope.ui.probing.figures import intervals
 from bertscope.ui.run_watch import duration
 from bertscope.ui.selection import Choice, find_run
 from bertscope.ui.text import markdown, shorten
@@ -75,7 +76,7 @@ def drawn(groups: list) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         which = st.selectbox("Sweep", list(titles), format_func=titles.get, key="worth_which", width=520)
         log = st.toggle("Logarithmic", True, key="worth_log", bind="query-params",
-                        help="Twice the examples are the same way to the right.")
+                        help="Of the numbers of examples: twice as many are always as far to the right.")
     group = groups[int(which or 0)]
     table = sweep.frame(group.made)
     means = sweep.summary(table)
@@ -88,7 +89,11 @@ def drawn(groups: list) -> None:
     if table["examples"].nunique() > 1:
         figure = figures.worth(curves, metric_title(metric), bool(log), references(group, metric))
     else:  # one number of examples is no curve
-        figure = figures.worth(curves, metric_title(metric), False, references(group, metric))
+        rows = [(begun.title, *own.iloc[0][["mean", "low", "high"]], "main" if begun.step >= 0 else "baseline")
+                for begun, (_, _, own) in zip(group.starts, curves)]
+        figure = intervals(rows, metric_title(metric), form=".1%", height=140 + 44 * len(rows))
+        figure.update_xaxes(tickformat=".0%")
+        figure.update_yaxes(autorange=False, range=[len(rows) - 0.5, -0.5])
     frame.figure(figure, f"{group.family}-worth", "worth")
     st.caption(f"Mean and 95 % interval over {seeds} seed{'s' * (seeds != 1)}, of the best validation "
                "metric. " + ("One seed has no interval." if seeds == 1 else ""))
@@ -245,7 +250,7 @@ def _form(main: Choice, base) -> None:
     said = ", ".join("random weights" if s.startswith("random") else s for s in starts)
     st.caption(f"**{count:,} runs**: {markdown(said)}; each with {len(sizes)} "
                f"number{'s' * (len(sizes) != 1)} of examples and {int(seeds)} "
-               f"seed{'s' * (int(seeds) != 1)}.{markdown(estimate(config, count))}")
+               f"seed{'s' * (int(seeds) != 1)}. {markdown(estimate(config))}")
     if count > MOST_RUNS:
         raise BertScopeError(f"That is {count:,} runs; from here at most {MOST_RUNS:,} are started.")
     busy = any(plan.alive() for plan in planned.listed())
@@ -278,12 +283,12 @@ def sizes_of(text: str) -> list[int | None]:
     return sorted(found, key=lambda n: (n is None, n or 0))
 
 
-def estimate(config, count: int) -> str:
+def estimate(config) -> str:
     """How long finished runs of the same task took here, as a guess."""
     seconds = [run.status().get("seconds", 0.0) for run in asked.tuned_runs()
                if run.config_record().get("task") == config.data.task
                and run.status()["state"] == "finished" and run.settings().data.source == config.data.source]
     if not seconds:
         return ""
-    return f" Runs of this task took {duration(sorted(seconds)[len(seconds) // 2])} here each, with their " \
-           "own numbers of examples."
+    return f"Runs of this task took {duration(sorted(seconds)[len(seconds) // 2])} here each, with their own " \
+           "numbers of examples."
