@@ -46,8 +46,9 @@ def look() -> Look | None:
         return None
     theirs = asked.spec(other)
     if other is not None and (theirs is None or (theirs.task, theirs.labels) != (spec.task, spec.labels)):
-        st.warning(f"{markdown(other.label)} is not fine-tuned for the same task and labels, and is "
-                   "left out here.", icon=":material/compare:")
+        if theirs is not None or view() != "inside":  # there the pretrained one is what is compared with
+            st.warning(f"{markdown(other.label)} is not fine-tuned for the same task and labels, and is "
+                       "left out here.", icon=":material/compare:")
         other = None
     return Look(chosen, other, spec)
 

@@ -26,6 +26,7 @@ RUNS = {"tags": {"data.task": "tokens"}, "pairs": {"data.task": "pair"},
         "tags-early": {"data.task": "tokens", "start": "tiny@20"},
         "tags-few": {"data.task": "tokens", "data.most_train": 32},
         "tags-random-few": {"data.task": "tokens", "start": "random:tiny", "data.most_train": 32},
+        "tags-cut": {"data.task": "tokens", "head.layer": "1"},
         "tags-mix": {"data.task": "tokens", "head.layer": "mix"}}
 
 
@@ -34,7 +35,10 @@ def root(tiny_root, tmp_path_factory):
     """Runs fine-tuned from the tiny pretrained one, for each task, and a sweep of two numbers."""
     folder = tmp_path_factory.mktemp("tuned") / "runs"
     shutil.copytree(tiny_root / "tiny", folder / "tiny", ignore=shutil.ignore_patterns("analysis"))
-    for name, changes in RUNS.items():
+    (folder.parent / "numbers.csv").write_text("text,label\n" + "\n".join(
+        f"{'the cat sleeps' if i % 2 else 'a dog runs'} {i},{(i % 2) * 3 + i / 100:.2f}" for i in range(80)))
+    numbers = {"numbers": {"data.source": str(folder.parent / "numbers.csv")}}
+    for name, changes in (RUNS | numbers).items():
         train(create(FinetuneConfig().override({"start": "tiny", **SMALL, **changes}), name, folder))
     return folder
 
@@ -213,6 +217,21 @@ def test_metrics_errors_and_calibration_are_the_librarys(runs, name):
     assert f"{len(found.errors):,} of {len(found.table):,}" in plain(at)
 
 
+def test_numbers_are_drawn_against_gold_and_have_no_calibration(runs):
+    run = open_run("numbers")
+    checkpoint = run.checkpoints()[-1]
+    at = page(run="numbers", step=str(checkpoint.step), view="How good")
+    assert not at.error
+    found = outcome.outcome(predict.open_finetuned(checkpoint.path), results.data_of(run))
+    assert f"Pearson's correlation {found.metrics['pearson']:.3f} on" in plain(at)
+    assert "Calibration error" not in plain(at) and "The largest errors" in plain(at)
+    assert {"exact", "linear model"} <= {t.get("name") for s in figures(at) for t in s["data"]}
+    at = page(run="numbers", view="Try it", sentence_text="the cat sleeps")
+    assert not at.error
+    expected = predict.estimate(predict.open_finetuned(checkpoint.path), "the cat sleeps")
+    assert at.metric[0].value == f"{expected:.3f}"
+
+
 def test_a_second_checkpoint_of_the_same_task_stands_beside_and_another_is_left_out(runs):
     at = page(run="tags", vs="tags-random@8", view="How good")
     assert not at.error
@@ -374,6 +393,13 @@ def test_before_and_after_by_layer(runs):
     links = {link.proto.page: link.proto.query_string for link in at.get("page_link")}
     step = run.checkpoints()[-1].step
     assert links["attention"] == f"run=tags&vs=tiny%4040&step={step}" and len(links) == 3
+
+
+def test_layers_that_were_cut_off_are_not_compared(runs):
+    at = page(run="tags-cut", view="What changed inside", vs="tags", inside_vectors="[CLS]")
+    assert not at.error
+    for spec in figures(at)[:2]:
+        assert spec["layout"]["xaxis"]["ticktext"] == ["embeddings", "layer 1"]
 
 
 def test_a_run_from_random_weights_is_compared_with_its_own_beginning(runs):

@@ -203,7 +203,7 @@ def _numbers(run: Run) -> None:
             ("Perplexity", "eval_mlm_perplexity", "{:,.1f}", True),
             ("Perplexity", "eval_clm_perplexity", "{:,.1f}", True),
             ("Masked-word loss", "eval_mlm_loss", "{:.3f}", True),
-            *((title, f"eval_{name}", "{:.1%}", False)
+            *((title, f"eval_{name}", "{:.3f}" if "correlation" in title else "{:.1%}", False)
               for name, title in curves.TASK_METRICS.items())):
         if not isinstance(last.get(key), (int, float)):
             continue

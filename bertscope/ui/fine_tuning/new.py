@@ -11,7 +11,7 @@ from bertscope import launch, runs
 from bertscope.config import ModelConfig
 from bertscope.errors import BertScopeError
 from bertscope.finetuning.config import SECTIONS, FinetuneConfig, default_learning_rate
-from bertscope.ui import frame, run_form
+from bertscope.ui import frame, loaders, run_form
 from bertscope.ui.fine_tuning import empty, examples, tuned_run
 from bertscope.ui.frame import show_error
 from bertscope.ui.selection import Choice
@@ -110,6 +110,7 @@ def start(config: FinetuneConfig, name: str) -> None:
     from bertscope.finetuning.launch import create
 
     with st.spinner("Starting …"):
+        loaders.warm_up().join()  # two threads that import the same modules can lock each other out
         run = create(config, name)
         launch.start(run)
     st.session_state.update(_open_run=run.name, _open_view="Watch")  # before the next rerun's widgets
@@ -173,30 +174,30 @@ def shape(start: str) -> tuple[int, int]:
 def _main_numbers(width: int, layers: int) -> dict[str, object]:
     """Epochs, learning rate, batch, layer and seed; the learning rate's default follows the width."""
     training, rate = FinetuneConfig().training, default_learning_rate(width)
-    columns = st.columns(5)
+    line, each = st.container(horizontal=True, vertical_alignment="bottom"), {"width": 160}
     changes: dict[str, object] = {
-        "training.epochs": columns[0].number_input(
+        "training.epochs": line.number_input(
             "Epochs", 0.01, 10_000.0, training.epochs, 1.0, key="ft.epochs", format="%g",
-            help="Passes over the training part.")}
-    given = columns[1].number_input(
+            help="Passes over the training part.", **each)}
+    given = line.number_input(
         "Learning rate", 1e-7, 1.0, rate, rate / 10, format="%.1e", key=f"ft.rate.{width}",
         help=f"The peak; warm-up before it, linear decay after. {rate:g} is the default for a width of "
-             f"{width:,}.")
+             f"{width:,}.", **each)
     if given != rate:
         changes["training.learning_rate"] = given
-    changes["training.batch_size"] = columns[2].number_input(
-        "Batch size", 1, 65_536, training.batch_size, 8, key="ft.batch", help="Examples per update.")
+    changes["training.batch_size"] = line.number_input(
+        "Batch size", 1, 65_536, training.batch_size, 8, key="ft.batch", help="Examples per update.", **each)
     options = ["last", *map(str, range(1, layers)), "mix"]
     if st.session_state.get("ft.layer") not in (None, *options):
         del st.session_state["ft.layer"]
-    changes["head.layer"] = columns[3].selectbox(
+    changes["head.layer"] = line.selectbox(
         "Layer for the head", options, key="ft.layer", format_func=_layer,
         help="Which layer feeds the head. Those above a numbered one are cut off; a mix learns how much "
-             "of each to take.")
-    changes["training.seed"] = columns[4].number_input(
+             "of each to take.", **each)
+    changes["training.seed"] = line.number_input(
         "Seed", 0, 2**31 - 1, training.seed, 1, key="ft.seed",
         help="Decides the head's first weights, the order, and dropout. Several seeds tell how much is "
-             "chance.")
+             "chance.", **each)
     return changes
 
 

@@ -93,6 +93,11 @@ def metric_title(name: str) -> str:
     return curves.TASK_METRICS.get(name, name.replace("_", " ").capitalize())
 
 
+def value_of(name: str, value: float) -> str:
+    """A share as per cent; a correlation, or an error, as a number."""
+    return f"{value:.3f}" if name in ("pearson", "spearman", "mse") else f"{value:.1%}"
+
+
 def beside_baselines(look: Look, data, found: list) -> None:
     record = look.run.config_record()
     own, watched = found[0][2].metrics, record.get("metric", "accuracy")
@@ -100,8 +105,8 @@ def beside_baselines(look: Look, data, found: list) -> None:
     commonest = {name.removeprefix(prefix): value for name, value in record.get("baselines", {}).items()
                  if name.startswith(prefix)}
     best = asked.linear(look.run, data)
-    said = f"{metric_title(watched)} {own[watched]:.1%} on {len(data.valid):,} validation examples"
-    grey = [f"{name} {values[watched]:.1%}" for name, values in (("linear model", best or {}),
+    said = f"{metric_title(watched)} {value_of(watched, own[watched])} on {len(data.valid):,} validation examples"
+    grey = [f"{name} {value_of(watched, values[watched])}" for name, values in (("linear model", best or {}),
                                                                  ("commonest answer", commonest))
             if watched in values]
     st.markdown(f"##### {said}" + (f" :gray[{', '.join(grey)}]" if grey else ""))
@@ -128,8 +133,8 @@ def test_part(look: Look, data) -> None:
     """The test part's numbers where they are known; else a button, with what it means to press it."""
     known = look.run.test_result()
     if known is not None:
-        numbers = ", ".join(f"{metric_title(name)} {value:.1%}" for name, value in known.items()
-                            if isinstance(value, float) and name not in ("at", "mse", "order_errors"))
+        numbers = ", ".join(f"{metric_title(name)} {value_of(name, value)}" for name, value in known.items()
+                            if isinstance(value, float) and name not in ("at", "order_errors"))
         st.markdown(f":material/lock: **Test part**, {known.get('examples', 0):,} examples, by the best "
                     f"checkpoint (step {known.get('step', 0):,}): {markdown(numbers)}")
         return

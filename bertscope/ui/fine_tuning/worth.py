@@ -8,7 +8,7 @@ from bertscope import runs
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, theme
 from bertscope.ui.fine_tuning import TASKS, asked, figures, tuned_run
-from bertscope.ui.fine_tuning.quality import metric_title
+from bertscope.ui.fine_tuning.quality import metric_title, value_of
 from bertscope.ui.probing.figures import intervals
 from bertscope.ui.run_watch import duration
 from bertscope.ui.selection import Choice, find_run
@@ -131,15 +131,15 @@ def headline(group, chosen, metric: str) -> str:
         return f"##### {metric_title(metric)} by number of training examples"
     a, b = (both[begun.start].loc[shared, "mean"] for begun in (last, random))
     at = (a - b).abs().idxmax()
-    return (f"##### With {int(at):,} examples: {a[at]:.1%} {metric_title(metric)} with pretraining, "
-            f"{b[at]:.1%} without")
+    return (f"##### With {int(at):,} examples: {metric_title(metric)} {value_of(metric, a[at])} with "
+            f"pretraining, {value_of(metric, b[at])} without")
 
 
 def references(group, metric: str) -> list[tuple[str, float]]:
     run = next(iter(group.made.values()))
     for name, value in run.config_record().get("baselines", {}).items():
         if name.endswith(f"_majority_{metric}"):
-            return [(f"commonest answer {value:.0%}", float(value))]
+            return [(f"commonest answer {value_of(metric, value)}", float(value))]
     return []
 
 
