@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Rows of like length are put together within so many batches, as in pretraining.
-POOL = 64
+#: Rows of like length are put together within so many batches: fewer than in pretraining, for of a small
+#: data set's few batches each would hold one length alone, which is learnt from less well.
+POOL = 16
 NO_LABEL = -100
 
 
