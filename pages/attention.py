@@ -43,10 +43,8 @@ def with_text(look: Look) -> Look | None:
 
     examples = texts.fills(look.chosen)
     left, right = st.columns([3, 2])
-    text = left.text_area("Text", examples[0].text if examples else "", key="text", height=72,
-                          bind="query-params", max_chars=texts.MAX_SENTENCE)
-    pair = right.text_area("Second text (optional)", key="pair", height=72, bind="query-params",
-                           max_chars=texts.MAX_SENTENCE, placeholder="makes it a pair")
+    text = texts.area(left, "Text", "text", examples[0].text if examples else "", 72)
+    pair = texts.area(right, "Second text (optional)", "pair", "", 72, placeholder="makes it a pair")
     frame.try_this(*experiments(look.chosen, examples))
     text, pair = bounded(text, texts.MAX_SENTENCE), bounded(pair, texts.MAX_SENTENCE) or None
     if not text:

@@ -11,7 +11,8 @@ import transformers
 
 from bertscope.analysis.activations import encode, load
 from bertscope.analysis.attention import attention_maps, by_words
-from test_app import address, after_the_first_visit, app, figures, own_runs, runs, said
+from bertscope.ui.frame import PAGES
+from test_app import address, after_the_first_visit, app, bar_charts, figures, own_runs, runs, said
 from test_attention import EVIL, evil_model
 
 __all__ = ["after_the_first_visit", "own_runs", "runs"]  # fixtures
@@ -91,7 +92,7 @@ def test_a_second_checkpoint_beside_and_the_difference(runs, model, tiny_run):
 
 def test_words_directions_and_hidden_pieces(runs, model):
     maps = by_words(attention_maps(model, "the dogs slept .", PAIR))
-    at = view("All heads", text="the dogs slept .", pair=PAIR, words="true", hide="true",
+    at = view("All heads", text="the dogs slept .", pair=PAIR, by_words="true", hide="true",
               direction="A to B", head="1-3")
     header, values = packed(at)[1]
     rows = [i for i, t in enumerate(maps.tokens) if maps.segments[i] == 0 and not maps.special[i]]
@@ -409,6 +410,18 @@ def test_hostile_addresses(runs):
     assert not at.exception and "Type a sentence" in said(at)
     at = app("attention", run="tiny", text=TEXT, docs="/nowhere/at all", view="What is this head?")
     assert not at.exception and at.error
+
+
+def test_the_text_goes_from_page_to_page_and_the_words_to_compare_do_not(runs):
+    """Both pages have a widget that one could call *words*: a line to type in, and a switch."""
+    at = fine(app("predict", run="tiny", text=TEXT, words="dog, cat"))
+    at = fine(at.switch_page(f"{PAGES}/attention.py").run())
+    assert at.text_area(key="text").value == TEXT and address(at)["text"] == TEXT
+    whole = next(toggle for toggle in at.toggle if toggle.label == "Whole words")
+    fine(whole.set_value(True).run())
+    at = fine(at.switch_page(f"{PAGES}/predict.py").run())
+    assert at.text_area(key="text").value == TEXT and address(at)["text"] == TEXT
+    assert bar_charts(at) and "Type a sentence" not in said(at)
 
 
 def test_checkpoints_that_lack_something_say_so(runs, tmp_path):

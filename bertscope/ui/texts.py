@@ -94,8 +94,8 @@ def area(place, label: str, key: str, default: str, height: int, **more) -> str:
     gets a sentence and is not cut without a word.
     """
     state = st.session_state
-    if key not in state:
-        state[key] = st.query_params.get(key, default)
+    # put anew each time: another page's field of this key is another widget for Streamlit
+    state[key] = state[key] if key in state else st.query_params.get(key, default)
     text = place.text_area(label, key=key, height=height, **{"max_chars": MAX_TEXT, **more})
     fits = len(quote(text)) <= MOST_IN_ADDRESS
     if text != default and fits and st.query_params.get(key) != text:

@@ -63,7 +63,7 @@ def ask(look: Look) -> tuple[list[Side], tuple[int, int]]:
 
             direction = st.segmented_control("Between the texts", list(DIRECTIONS), default="all",
                                              required=True, key="direction", bind="query-params")
-        words = st.toggle("Whole words", key="words", bind="query-params",
+        words = st.toggle("Whole words", key="by_words", bind="query-params",
                           help="Join the pieces of a word: weights to them are summed, weights "
                                "from them averaged (Clark et al. 2019, section 4.1).")
         hide = st.toggle("Hide [CLS] and [SEP]", key="hide", bind="query-params",

@@ -173,7 +173,7 @@ def example(relation: str, head: tuple[int, int], sentences) -> None:
     governor = found.words[word.head - 1].form if word.head > 0 else "?"
 
     def go() -> None:
-        frame.set_state(view="One head", text=found.text, pair="", words=True)
+        frame.set_state(view="One head", text=found.text, pair="", by_words=True)
 
     st.button(f"See head {head[0]}-{head[1]} read: {markdown(shorten(found.text, 80))}", on_click=go,
               icon=":material/science:", key="see_example",
