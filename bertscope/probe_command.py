@@ -206,12 +206,15 @@ def _show_layers(result: Result, table) -> None:
                 best = " *" if row["best"] else ""
                 print("  ".join([f"{row['layer']:>11}", *cells]) + best)
     print("* not significantly below the best layer")
+    if table["low"].isna().all():
+        print("There are too few test sentences for intervals and comparisons.")
     first, *others = result.checkpoints
     for other in others:
         found = result.between_checkpoints(first, other)
         found = found[found["task"] == table.iloc[0]["task"]]
-        said = ", ".join(f"{row.layer}: {row.difference:+.3f} [{row.low:+.3f}, {row.high:+.3f}]"
-                         f"{' *' if row.significant else ''}" for row in found.itertuples())
+        said = ", ".join(f"{row.layer}: {row.difference:+.3f}"
+                         + (f" [{row.low:+.3f}, {row.high:+.3f}]" if row.low == row.low else "")
+                         + (" *" if row.significant else "") for row in found.itertuples())
         print(f"{other} against {first}, by layer (* significant after Holm's correction): {said}")
 
 

@@ -183,6 +183,14 @@ def test_the_best_set_and_random_weights():
     assert (table["layer_0"] == table["accuracy"][0]).all()
 
 
+def test_of_four_test_sentences_no_interval_and_no_best_layer():
+    found = made_up({"a": [0.2, 0.9], "b": [0.4, 0.6]}, items_=4)
+    table = found.summary
+    assert table["low"].isna().all() and table["best"].all()
+    assert not found.between_checkpoints("a", "b")["significant"].any()
+    assert "nan" not in latex(found)
+
+
 def test_two_checkpoints_are_compared_layer_by_layer():
     found = made_up({"a": [0.6, 0.8], "b": [0.6, 0.9]})
     table = found.between_checkpoints("a", "b").set_index("layer")
@@ -195,7 +203,7 @@ def test_onsets_over_the_steps():
     found = made_up({"s0": [0.5, 0.2], "s10": [0.5, 0.2], "s100": [0.5, 0.8], "s1000": [0.5, 0.9]},
                     [0, 10, 100, 1000])
     table = found.onsets.set_index("layer")
-    assert 10 < table["low"][1] < table["onset"][1] < table["high"][1] < 100
+    assert 10 == table["low"][1] < table["onset"][1] < table["high"][1] == 100
     assert np.isnan(table["onset"][0]) and table["chosen"].tolist() == [True, False]
     assert made_up({"s0": [0.5]}, [0]).onsets.empty
 

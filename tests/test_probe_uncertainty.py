@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import binom, binomtest, norm
 from sklearn.metrics import f1_score
 
 from bertscope.analysis.probing import metrics
 from bertscope.analysis.probing.centre import Estimate, expected_layer, onset
 from bertscope.analysis.probing.uncertainty import (
-    compare, holm, p_value, resample, resamples_for)
+    compare, enough, holm, interval_of, p_value, resample, resamples_for)
 
 #: Accuracy of layers 0 to l together, and the expected layers that were published of them
 #: (Tenney et al. 2019b, bert-base-uncased; from the paper's own notebook).
@@ -179,7 +179,15 @@ def test_the_onset_is_where_half_of_the_gain_is_reached():
     found = onset(steps, accuracies, draws)
     # Half of .2 -> .8 is .5, half way between .3 at 7 and .7 at 15: log2(x + 1) = 3.5.
     assert found.value == pytest.approx(2 ** 3.5 - 1, rel=0.05)
-    assert 7 < found.low < found.value < found.high < 15 and found.p < 0.01
+    assert found.p < 0.01
+
+
+def test_an_onset_is_known_no_better_than_the_checkpoints_are_dense():
+    """From step 0 to step 1000 nothing is known: it may have been learnt at once or at last."""
+    found = onset([0, 1000, 2000], *learnt([0.2, 0.8, 0.8]))
+    assert (found.low, found.high) == (0, 1000) and found.low < found.value < found.high
+    dense = onset([0, 1, 3, 7, 15, 31], *learnt([0.2, 0.2, 0.2, 0.3, 0.7, 0.8]))
+    assert (dense.low, dense.high) == (7, 15)
 
 
 def test_what_is_not_learnt_has_no_onset():
@@ -200,3 +208,37 @@ def test_an_early_task_is_before_a_late_one():
     early = onset(steps, *learnt([0.2, 0.6, 0.9, 0.9, 0.9]))
     late = onset(steps, *learnt([0.2, 0.2, 0.25, 0.6, 0.9]))
     assert early.high < late.low
+
+
+def test_several_estimates_are_corrected_for_their_number():
+    sure, barely = Estimate(3.0, 2.0, 4.0, 0.5, 0.001), Estimate(1.0, 0.5, 2.0, 0.1, 0.03)
+    assert Estimate.together([barely]) == [barely]
+    both = Estimate.together([barely, sure, barely])
+    assert both[1].value == 3.0 and both[1].p == pytest.approx(0.003)
+    assert both[0] == both[2] == Estimate(None, None, None, 0.1, pytest.approx(0.06))
+
+
+# -- too little to say anything ---------------------------------------------------------------
+
+
+def test_from_few_sentences_nothing_is_said_of_chance():
+    """Each of five sentences is against it: the bootstrap is sure, a sign test is not."""
+    correct = np.stack([np.ones((1, 40), bool), np.zeros((1, 40), bool)])
+    for sentences, said in ((5, False), (6, True)):
+        sentence = np.arange(40) % sentences
+        draws = enough(resample(correct, sentence), sentence)
+        assert np.isfinite(draws).all() == said
+        assert (p_value(1.0, draws[0] - draws[1]) < 0.05) == said
+        assert compare(np.array([1.0, 0.0]), draws).as_good.tolist() == [True, not said]
+    assert 2 * binom.cdf(0, 5, 0.5) > 0.05 > 2 * binom.cdf(0, 6, 0.5)
+
+
+def test_all_right_is_not_certain():
+    """The ends of Clopper and Pearson's interval, as SciPy has it."""
+    accuracy, sentence = np.array([1.0, 0.0, 0.5]), np.arange(20)
+    correct = np.stack([np.ones(20), np.zeros(20), np.arange(20) % 2])[:, None]
+    low, high = interval_of(accuracy, resample(correct, sentence), 20)
+    whole, nothing = (binomtest(k, 20).proportion_ci(method="exact") for k in (20, 0))
+    assert (low[0], high[0]) == pytest.approx((whole.low, 1))
+    assert (low[1], high[1]) == pytest.approx((0, nothing.high))
+    assert 0.2 < low[2] < 0.35 < 0.65 < high[2] < 0.8

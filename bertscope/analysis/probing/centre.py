@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bertscope.analysis.probing.metrics import interval
-from bertscope.analysis.probing.uncertainty import ALPHA, p_value
+from bertscope.analysis.probing.uncertainty import ALPHA, holm, p_value
 
 #: The onset is where this share of the whole gain is reached.
 REACHED = 0.5
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,14 @@ class Estimate:
             return cls(None, None, None, gain, p)
         low, high = interval(draws)
         return cls(float(value), float(low), float(high), gain, p)
+
+    @staticmethod
+    def together(found: Sequence[Estimate]) -> list[Estimate]:
+        """Several answers to one question: p corrected for their number (Holm), and hidden what is
+        not significant then."""
+        p = holm([own.p for own in found])
+        return [replace(own, p=float(at)) if at < ALPHA else Estimate(None, None, None, own.gain, float(at))
+                for own, at in zip(found, p, strict=True)]
 
 
 def expected_layer(scores: Sequence[float], draws: np.ndarray) -> Estimate:
@@ -61,6 +70,9 @@ def onset(steps: Sequence[int], scores: Sequence[float], draws: np.ndarray) -> E
     """The step at which a task rises: where half of the gain from the first to the last checkpoint
     is reached for the first time, linear in log(step + 1) between checkpoints.
 
+    The straight line is a guess: what is known is that the rise lies between two checkpoints. So the
+    interval reaches from the one before to the one after it, over all draws.
+
     Args:
         steps: ascending.
         scores: float ``[steps]``.
@@ -70,12 +82,19 @@ def onset(steps: Sequence[int], scores: Sequence[float], draws: np.ndarray) -> E
         return Estimate(None, None, None, 0.0, 1.0)
     scores = np.asarray(scores, float)
     gain, gains = float(scores[-1] - scores[0]), draws[-1] - draws[0]
-    found = _crossing(np.asarray(steps, float), np.column_stack([scores, draws]))
-    return Estimate.of(found[0], found[1:], gain, p_value(gain, gains))
+    before, found, after = _crossing(np.asarray(steps, float), np.column_stack([scores, draws]))
+    said = Estimate.of(found[0], found[1:], gain, p_value(gain, gains))
+    if said.value is None:
+        return said
+    known = np.isfinite(found[1:])
+    tail = (1 - CONFIDENCE) / 2
+    return replace(said, low=float(np.quantile(before[1:][known], tail, method="lower")),
+                   high=float(np.quantile(after[1:][known], 1 - tail, method="higher")))
 
 
-def _crossing(steps: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """``[steps, n]`` -> the step ``[n]`` at which each column first reaches its goal."""
+def _crossing(steps: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``[steps, n]`` -> the step ``[n]`` at which each column first reaches its goal, nan where it
+    does not gain, between the checkpoint before and the one after."""
     goal = scores[0] + REACHED * (scores[-1] - scores[0])
     there = scores >= goal
     there[0] = False
@@ -86,4 +105,4 @@ def _crossing(steps: np.ndarray, scores: np.ndarray) -> np.ndarray:
     share = np.divide(goal - before, rise, out=np.ones_like(rise), where=rise > 0).clip(0, 1)
     at = np.log1p(steps)
     found = np.expm1(at[place - 1] + share * (at[place] - at[place - 1]))
-    return np.where(scores[-1] > scores[0], found, np.nan)
+    return steps[place - 1], np.where(scores[-1] > scores[0], found, np.nan), steps[place]

@@ -110,7 +110,8 @@ def _cell(row: pd.Series, column: str) -> str:
         return _percent(row[column])
     value = f"{100 * row['accuracy']:.1f}"
     value = rf"\textbf{{{value}}}" if row["best"] else value
-    return rf"{value} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+    known = row["low"] == row["low"]
+    return rf"{value} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]" if known else value
 
 
 def _percent(share: float) -> str:

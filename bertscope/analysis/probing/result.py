@@ -16,7 +16,8 @@ from bertscope.analysis.probing import result_tables
 from bertscope.analysis.probing.cell import Cell
 from bertscope.analysis.probing.items import Items
 from bertscope.analysis.probing.protocol import Protocol
-from bertscope.analysis.probing.uncertainty import ALPHA, Compared, compare, holm, resample, resamples_for
+from bertscope.analysis.probing.uncertainty import (
+    ALPHA, Compared, compare, enough, holm, resample, resamples_for)
 from bertscope.analysis.probing.unit import Unit
 from bertscope.errors import BertScopeError
 
@@ -122,12 +123,14 @@ class Result:
         """Accuracy ``[cells]`` and resampled accuracies ``[cells, resamples]``, all on the same items.
 
         Checkpoints whose tokenizers leave out different words are compared on what they share.
+        Resampled accuracies are nan where there are too few sentences (``uncertainty.FEWEST``).
         """
         key = (task, tuple(cells))
         if key not in self._drawn:
             correct, sentence = self.correct(task, cells)
-            self._drawn[key] = (correct.mean((1, 2)), resample(correct, sentence, resamples_for(
-                len({cell.layer for cell in self._cells(task)}))))
+            draws = resample(correct, sentence, resamples_for(
+                len({cell.layer for cell in self._cells(task)})))
+            self._drawn[key] = (correct.mean((1, 2)), enough(draws, sentence))
         return self._drawn[key]
 
     def correct(self, task: str, cells: list[Cell]) -> tuple[np.ndarray, np.ndarray]:
@@ -144,6 +147,11 @@ class Result:
                     answers = answers[answers["item"].isin(shared)]
                 rows[-1].append((answers[cell.column] == answers["gold"]).to_numpy())
         return np.array(rows), answers["sentence"].to_numpy()
+
+    def sentences_tested(self, task: str) -> int:
+        """How many sentences the test items are of that every checkpoint has a vector for."""
+        answers = next(found for (_, of, _), found in self._answers.items() if of == task)
+        return answers[answers["item"].isin(self._shared(task))]["sentence"].nunique()
 
     def _shared(self, task: str) -> pd.Index:
         """Test items that every checkpoint has a vector for."""

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from bertscope.analysis.probing.cell import Cell
-from bertscope.analysis.probing.centre import expected_layer, onset
+from bertscope.analysis.probing.centre import Estimate, expected_layer, onset
 from bertscope.analysis.probing.metrics import interval
-from bertscope.analysis.probing.uncertainty import compare, holm, p_value
+from bertscope.analysis.probing.uncertainty import compare, holm, interval_of, p_value
 
 if TYPE_CHECKING:
     from bertscope.analysis.probing.result import Result
@@ -26,7 +26,8 @@ MEANS = ("macro_f1", "accuracy_new_types", "control_accuracy", "selectivity", "c
 def summary(result: Result) -> pd.DataFrame:
     """A row per task, checkpoint and layer or mix: means over seeds, with what belongs to them.
 
-    ``accuracy`` with ``low`` and ``high``, its 95 % interval over sentences and seeds; ``sd`` over
+    ``accuracy`` with ``low`` and ``high``, its 95 % interval over sentences and seeds (nan of too few
+    sentences, of which nothing is significant either, see ``uncertainty.FEWEST``); ``sd`` over
     seeds alone; ``best`` whether the layer is not significantly below the best of its checkpoint
     (Holm); ``below_best_p``; beside it ``majority``, ``word_identity``, ``length_only``,
     ``layer_0`` and ``random``, the same layer with random weights, with ``above_random`` and its
@@ -44,7 +45,7 @@ def _summary_of(result: Result, task: str, checkpoint: str, mix: bool) -> Iterat
         return
     cells = [Cell(checkpoint, layer, mix) for layer in sorted(set(table["layer"]))]
     accuracy, draws = result.draws(task, cells)
-    low, high = interval(draws)
+    low, high = interval_of(accuracy, draws, result.sentences_tested(task))
     against = compare(accuracy, draws)
     bottom = _layer_0(result, task, checkpoint)
     baseline = _above_random(result, task, cells, accuracy, draws)
@@ -85,8 +86,9 @@ def _above_random(result: Result, task: str, cells: list[Cell], accuracy, draws)
 
 def centres(result: Result) -> pd.DataFrame:
     """A row per task and checkpoint with a mix: the expected layer with its interval (nan where
-    the gain over layer 0 is not significant), and the centre of gravity of the mix's shares."""
-    rows = []
+    the gain over layer 0 is not significant, p corrected over the rows), and the centre of gravity
+    of the mix's shares."""
+    rows, found = [], []
     for task in result.tasks:
         for name in result.subjects:
             table = result.table(task, name, True)
@@ -94,39 +96,41 @@ def centres(result: Result) -> pd.DataFrame:
                 continue
             last = int(table["layer"].max())
             accuracy, draws = result.draws(task, [Cell(name, layer, True) for layer in range(last + 1)])
-            found, whole = expected_layer(accuracy, draws), table[table["layer"] == last]
+            whole = table[table["layer"] == last]
+            found.append(expected_layer(accuracy, draws))
             rows.append({"task": task, "checkpoint": name, "step": result.step(name),
-                         "expected_layer": found.value, "low": found.low, "high": found.high,
-                         "gain": found.gain, "p": found.p, "centre": whole["centre"].mean(),
-                         "centre_sd": whole["centre"].std(ddof=1),
+                         "centre": whole["centre"].mean(), "centre_sd": whole["centre"].std(ddof=1),
                          "bits_from_uniform": whole["bits_from_uniform"].mean()})
-    return _numbers(pd.DataFrame(rows))
+    return _estimates(rows, "expected_layer", found)
 
 
 def onsets(result: Result) -> pd.DataFrame:
     """A row per task and layer: the step at which half of its gain over the training is reached,
-    with its interval (nan where the gain is not significant), the earliest first.
+    with its interval (nan where the gain is not significant, p corrected over the rows), the
+    earliest first.
 
     ``chosen`` marks the layer that the last checkpoint's *validation* accuracy prefers: the order
     in which tasks are learnt is read from these rows.
     """
     steps = sorted((result.step(name), name) for name in result.checkpoints
                    if result.step(name) is not None)
-    rows = []
+    rows, found = [], []
     for task in result.tasks if len(steps) > 1 else ():
         last = result.table(task, steps[-1][1], False)
         chosen = last.groupby("layer")["valid_accuracy"].mean().idxmax()
         for layer in result.layers_of(steps[-1][1]):
             accuracy, draws = result.draws(task, [Cell(name, layer) for _, name in steps])
-            found = onset([step for step, _ in steps], accuracy, draws)
-            rows.append({"task": task, "layer": layer, "onset": found.value, "low": found.low,
-                         "high": found.high, "gain": found.gain, "p": found.p,
-                         "chosen": layer == chosen})
-    return _numbers(pd.DataFrame(rows)).sort_values("onset", kind="stable") if rows \
+            found.append(onset([step for step, _ in steps], accuracy, draws))
+            rows.append({"task": task, "layer": layer, "chosen": layer == chosen})
+    return _estimates(rows, "onset", found).sort_values("onset", kind="stable") if rows \
         else pd.DataFrame()
 
 
-def _numbers(table: pd.DataFrame) -> pd.DataFrame:
-    """With nan where an estimate has no value."""
-    columns = [name for name in ("expected_layer", "onset", "low", "high") if name in table]
-    return table.assign(**{name: table[name].astype(float) for name in columns})
+def _estimates(rows: list[dict], name: str, found: list[Estimate]) -> pd.DataFrame:
+    """``rows`` with what was estimated for each, p corrected over all of them; nan where an estimate
+    has no value."""
+    columns = [{name: own.value, "low": own.low, "high": own.high, "gain": own.gain, "p": own.p}
+               for own in Estimate.together(found)]
+    table = pd.DataFrame([row | own for row, own in zip(rows, columns, strict=True)])
+    return table.assign(**{column: table[column].astype(float) for column in (name, "low", "high")}) \
+        if rows else table

@@ -19,6 +19,9 @@ RESAMPLES = 2000
 ALPHA = 0.05
 #: Resamples whose counts are held at once.
 HELD = 250
+#: Test sentences from which on anything is said of chance: of fewer, all that differ in one direction
+#: would not be significant in a sign test either (2 / 2^6 = .031), but a bootstrap is sure of them.
+FEWEST = 6
 
 
 def resample(correct: np.ndarray, sentence: np.ndarray, resamples: int = RESAMPLES, seed: int = 0,
@@ -50,9 +53,10 @@ def p_value(difference: float, draws: np.ndarray) -> float:
 
     Args:
         difference: as observed.
-        draws: float ``[resamples]``, the difference in each. The smallest p is 1 / (resamples + 1).
+        draws: float ``[resamples]``, the difference in each. The smallest p is 1 / (resamples + 1);
+            of draws that are nan (too few sentences) it is 1.
     """
-    far = np.abs(draws - difference) >= abs(difference) - 1e-12
+    far = ~(np.abs(draws - difference) < abs(difference) - 1e-12)
     return float((1 + far.sum()) / (1 + len(draws)))
 
 
@@ -65,6 +69,24 @@ def holm(p: Sequence[float]) -> np.ndarray:
     found = np.empty_like(p)
     found[order] = np.minimum(corrected, 1.0)
     return found
+
+
+def enough(draws: np.ndarray, sentence: np.ndarray) -> np.ndarray:
+    """``draws``, or nan in their place where there are fewer than ``FEWEST`` sentences."""
+    return draws if len(np.unique(sentence)) >= FEWEST else np.full_like(draws, np.nan)
+
+
+def interval_of(accuracy: np.ndarray, draws: np.ndarray, sentences: int) -> tuple[np.ndarray, np.ndarray]:
+    """95 % intervals of accuracies ``[cells]``: percentiles of their draws ``[cells, resamples]``.
+
+    Where everything is right, or wrong, every draw is the same, and they would promise certainty.
+    The other end is then that of Clopper and Pearson (1934) with the sentence as the unit.
+    """
+    low, high = interval(draws)
+    least = 0.025 ** (1 / sentences)
+    known = np.isfinite(low)
+    return (np.where(known & (accuracy == 1), least, low),
+            np.where(known & (accuracy == 0), 1 - least, high))
 
 
 def resamples_for(comparisons: int) -> int:

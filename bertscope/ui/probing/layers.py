@@ -70,8 +70,10 @@ def headline(look, result) -> None:
     hidden = ", the word hidden" if look.asked.protocol.hide else ""
     layers = table.layer[table.best].tolist()
     verb = "are" if len(layers) > 1 else "is"
+    chance = f"95 % interval {best.low:.1%} to {best.high:.1%}" if best.low == best.low else \
+        "too few test sentences for an interval"
     st.markdown(f"##### {markdown(look.title(look.asked.task))}{hidden}: {said(layers)} {verb} best, "
-                f"{best.accuracy:.1%} :gray[(95 % interval {best.low:.1%} to {best.high:.1%})]")
+                f"{best.accuracy:.1%} :gray[({chance})]")
     beside = [f"{name} {value:.1%}" for name, value in references(table)]
     if best["random"] == best["random"]:
         beside.append(f"random weights {best['random']:.1%}")

@@ -16,8 +16,9 @@ best one.
 
 The **onset** of a task is the step at which half of its gain, from the first to the last checkpoint, is
 reached for the first time (between two checkpoints by a straight line over $\log(\mathrm{step}+1)$).
-Its interval comes from drawing the test sentences again; where the gain itself is not significant there
-is no onset. Tasks are ordered by the onset of the layer that the last checkpoint's *validation* accuracy
+Its interval reaches from the checkpoint before the rise to the one after it, over draws of the test
+sentences; where the gain itself is not significant (corrected for the layers and tasks) there is no
+onset. Tasks are ordered by the onset of the layer that the last checkpoint's *validation* accuracy
 prefers, so the test part chooses nothing.
 
 An onset is about this probe and so much training data; it is no finer than the checkpoints are dense.
