@@ -152,7 +152,8 @@ def test_the_distance_in_closed_form(tmp_path, family):
 def test_one_layer_alone_moves(tmp_path):
     model = tiny_models.save(tmp_path / "before", transformers.BertForMaskedLM)
     weight = model.bert.encoder.layer[1].output.dense.weight
-    norm = sum(float(p.detach().double().square().sum()) for p in model.bert.encoder.layer[1].parameters()) ** 0.5
+    norm = math.sqrt(sum(float(p.detach().double().square().sum())
+                         for p in model.bert.encoder.layer[1].parameters()))
     with torch.no_grad():
         weight[0, 0] += 3.0
         weight[1, 2] -= 4.0

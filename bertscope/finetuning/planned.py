@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -101,6 +102,16 @@ class Planned:
         self.folder.ask_to_stop()
         if (now := self.progress().now) is not None:
             launch.stop(now)
+
+    def forget(self) -> None:
+        """Remove the plan and its log; the runs stay.
+
+        Raises:
+            BertScopeError: it is being trained.
+        """
+        if self.alive():
+            raise BertScopeError("This sweep is being trained; stop it first.")
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def said(self) -> str:
         """The last line of the log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from itertools import islice
 
 import streamlit as st
 
@@ -13,8 +14,8 @@ from bertscope.ui import loaders, waiting
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 
-#: Words of the training part up to which the linear model takes a few seconds.
-FEW_WORDS = 30_000
+#: Words, and texts, of the training part up to which the linear model takes a few seconds.
+FEW_WORDS, FEW_TEXTS = 30_000, 8000
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -112,7 +113,7 @@ def linear(run, examples) -> dict[str, float] | None:
     found = loaders.recent(key)
     if found is None:
         words = sum(len(e.words) for e in examples.train) if examples.task == "tokens" else 0
-        if (words > FEW_WORDS or len(examples.train) > 20_000) and not st.button(
+        if (words > FEW_WORDS or len(examples.train) > FEW_TEXTS) and not st.button(
                 "Train the linear model too", icon=":material/play_arrow:", key="linear_go",
                 help="A model of scikit-learn on the same parts, without any pretraining. With so "
                      "many examples it takes a minute or more."):
@@ -127,11 +128,12 @@ def linear(run, examples) -> dict[str, float] | None:
     return found
 
 
-def tuned_runs() -> list:
-    """Fine-tuning runs with a checkpoint, the newest first. A run that cannot be read is left out."""
-    found = []
-    for run in runs.list_runs():
-        with suppress(BertScopeError):
-            if run.kind == "finetuning" and run.checkpoints():
-                found.append(run)
-    return found
+def tuned_runs(most: int) -> list:
+    """The newest fine-tuning runs with a checkpoint. A run that cannot be read is left out."""
+    def found():
+        for run in runs.list_runs():
+            with suppress(BertScopeError):
+                if run.kind == "finetuning" and run.checkpoints():
+                    yield run
+
+    return list(islice(found(), most))

@@ -16,7 +16,7 @@ MOST_OFFERED = 4
 
 def first_time(main: Choice) -> None:
     """The built-in example by one click, as long as nothing is fine-tuned."""
-    if asked.tuned_runs() or main.path is None:
+    if asked.tuned_runs(1) or main.path is None:
         return
     with st.container(border=True):
         st.markdown("##### No model is fine-tuned here yet")
@@ -34,11 +34,11 @@ def needs(main: Choice, what: str) -> None:
     """
     about = f"{markdown(main.label)} is not fine-tuned: " if main.name else ""
     st.info(f"{about}this view {what}.", icon=":material/school:")
-    found = asked.tuned_runs()
+    found = asked.tuned_runs(MOST_OFFERED)
     if found:
         st.markdown("**Fine-tuned here**")
         with st.container(horizontal=True):
-            for number, run in enumerate(found[:MOST_OFFERED]):
+            for number, run in enumerate(found):
                 st.button(markdown(shorten(run.name, 50)), key=f"tuned_{number}", on_click=sidebar.choose,
                           args=(run.name,), icon=":material/school:")
     else:

@@ -9,7 +9,6 @@ from bertscope.ui import theme
 from bertscope.ui.text import plotly
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
 

@@ -105,17 +105,19 @@ def beside_baselines(look: Look, data, found: list) -> None:
     commonest = {name.removeprefix(prefix): value for name, value in record.get("baselines", {}).items()
                  if name.startswith(prefix)}
     best = asked.linear(look.run, data)
-    said = f"{metric_title(watched)} {value_of(watched, own[watched])} on {len(data.valid):,} validation examples"
-    grey = [f"{name} {value_of(watched, values[watched])}" for name, values in (("linear model", best or {}),
-                                                                 ("commonest answer", commonest))
-            if watched in values]
+    said = f"{metric_title(watched)} {value_of(watched, own[watched])} on {len(data.valid):,} validation " \
+           "examples"
+    always = "never answering" if look.spec.task == "question" else "commonest answer"
+    grey = [f"{name} {value_of(watched, values[watched])}" for name, values in
+            (("linear model", best or {}), (always, commonest)) if watched in values]
     st.markdown(f"##### {said}" + (f" :gray[{', '.join(grey)}]" if grey else ""))
     shares = [name for name in own if name not in ("mse", "order_errors")]
     names = sorted(shares, key=lambda name: name != watched)
-    rows = [("commonest answer", "baseline", "line-ns-open", commonest)]
+    rows = [(always, "baseline", "line-ns-open", commonest)]
     if best:
         rows.append(("linear model", "baseline", "diamond", best))
-    rows += [(choice.label, meaning, "circle", theirs.metrics) for choice, meaning, theirs in reversed(found)]
+    rows += [(choice.label, meaning, "circle", theirs.metrics)
+             for choice, meaning, theirs in reversed(found)]
     frame.figure(figures.scores(rows, names, [metric_title(n) for n in names]),
                  f"{look.chosen.stem}-scores", "scores")
     import pandas as pd
@@ -145,8 +147,8 @@ def test_part(look: Look, data) -> None:
         ended = look.run.status()["state"] == "finished"
         pressed = st.button("Look at the test part, once", key="test_once", icon=":material/lock_open:",
                             disabled=not ended)
-        st.caption("The best checkpoint is measured on examples that nothing was chosen by, and the result is "
-                   "kept for good. Whoever changes something after looking has no test part any more."
+        st.caption("The best checkpoint is measured on examples that nothing was chosen by, and the result "
+                   "is kept for good. Whoever changes something after looking has no test part any more."
                    if ended else "When the run is finished, its best checkpoint can be measured on the "
                                  "test part, once.")
     if pressed:
@@ -244,6 +246,7 @@ def errors(look: Look, found: list) -> None:
         name = f"predicted by {found[1][0].label}"
         table = table.assign(**{name: found[1][2].table["predicted"].reindex(table.index)})
     shown = table.head(MOST_SHOWN).drop(columns=["right"], errors="ignore")
+    shown = shown[[*shown.columns.drop("where"), "where"]]
     st.dataframe(shown, hide_index=True, width="stretch", height=min(420, 60 + 35 * len(shown)),
                  column_config={name: st.column_config.NumberColumn(format="%.3f") for name in
                                 ("probability", "gold_probability", "error", "f1", "exact_match")
