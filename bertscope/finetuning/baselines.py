@@ -88,7 +88,7 @@ def _tokens(data: Dataset, examples: Sequence) -> dict[str, float]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    model = make_pipeline(DictVectorizer(), LogisticRegression(C=1.0, max_iter=100))
+    model = make_pipeline(DictVectorizer(), LogisticRegression(C=1.0, max_iter=1000, tol=1e-3))
     model.fit([f for e in data.train for f in _looks(e.words)], [t for e in data.train for t in e.tags])
     found = [list(model.predict(_looks(e.words))) for e in examples]
     return metrics.of_tags([e.tags for e in examples], found, metrics.is_bio(data.labels))
