@@ -86,6 +86,7 @@ def probe(args) -> int:
     if args.reproduce:
         return _reproduce(args)
     asked = request(args)
+    _check_output(args)
     with _bar() as told:
         result = asked.answer(told)
     show(result)
@@ -94,6 +95,13 @@ def probe(args) -> int:
 
         print("Written: " + ", ".join(map(str, save(result, args.output))))
     return 0
+
+
+def _check_output(args) -> None:
+    if args.output:
+        from bertscope.analysis.probing.report import writable
+
+        writable(args.output)
 
 
 def request(args) -> Request:
@@ -153,6 +161,7 @@ def _reproduce(args) -> int:
     from bertscope.analysis.probing.report import save
     from bertscope.analysis.probing.request import reproduce
 
+    _check_output(args)
     with _bar() as told:
         result, notes = reproduce(args.reproduce, told)
     show(result)

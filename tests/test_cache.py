@@ -35,6 +35,19 @@ def test_a_result_is_computed_once_and_comes_back_the_same(tmp_path):
     assert [p.name for p in (tmp_path / "analysis").iterdir() if p.suffix != ".parquet"] == []
 
 
+def test_a_flipped_bit_is_computed_again(tmp_path):
+    """Numbers that are not compressed would else come back as other numbers."""
+    numbers = pd.DataFrame({"accuracy": np.random.default_rng(0).random(4000)})
+    cached_frame(tmp_path, "probe", KEY, Compute(numbers))
+    path, = tmp_path.glob("*.parquet")
+    whole = path.read_bytes()
+    compute = Compute(numbers)
+    for place in range(200, 20_000, 1999):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1:])
+        pd.testing.assert_frame_equal(cached_frame(tmp_path, "probe", KEY, compute), numbers)
+    assert compute.calls == 10
+
+
 @pytest.mark.parametrize("change", [{"step": 5}, {"step": "4"}, {"more": None}])
 def test_another_key_is_another_result(tmp_path, change):
     compute = Compute()

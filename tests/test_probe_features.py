@@ -149,6 +149,22 @@ def test_a_damaged_shard_is_made_again(monkeypatch, tmp_path):
     assert np.array_equal(Features(items, planted.store).matrix(0), expected)
 
 
+def test_a_flipped_bit_in_a_shard_is_no_silent_wrong_number(monkeypatch, tmp_path):
+    planted = Planted(monkeypatch, tmp_path, 2, 8, by_type(8, layers=2))
+    items = invented_items(60)
+    expected = Features(items, planted.store).matrix(0)
+    path, = planted.store.folder.glob("*.safetensors")
+    bits = bytearray(path.read_bytes())
+    bits[-len(bits) // 8] ^= 1   # in the vectors of the last layer
+    path.write_bytes(bits)
+    Features(items, Store(planted.store.folder, planted.model)).matrix(0)
+    with pytest.raises(BertScopeError, match="damaged on the disk"):
+        Features(items, Store(planted.store.folder, planted.model)).matrix(1)
+    planted.seen.clear()
+    assert np.array_equal(Features(items, Store(planted.store.folder, planted.model)).matrix(0), expected)
+    assert planted.seen
+
+
 def test_the_folder_is_bounded_and_the_oldest_go(monkeypatch, tmp_path):
     planted = Planted(monkeypatch, tmp_path, 1, 8, by_type(8))
     sets = [invented_items(60, seed=seed) for seed in range(4)]

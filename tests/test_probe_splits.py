@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertscope.analysis.probing import available_tasks, data, splits
-from bertscope.analysis.probing.gold import MINIWORLD_SEED
+from bertscope.analysis.probing.gold import MINIWORLD_SEED, fingerprint
 from bertscope.analysis.probing.sampling import hide, sample
 from bertscope.analysis.probing.tasks import labeller, title
 from bertscope.corpus.conllu import Sentence, Word, write_conllu
@@ -228,3 +228,11 @@ def test_only_words_can_be_hidden():
                         items.labels, items.parts)
     with pytest.raises(BertScopeError, match="about sentences"):
         hide(pairs, 0)
+
+
+def test_another_entity_tag_is_another_annotation():
+    """A page keeps tasks by this fingerprint: corrected tags must not show the old ones."""
+    before = [Sentence([Word("Rome", misc={"NER": "B-LOC"})])]
+    after = [Sentence([Word("Rome", misc={"NER": "B-PER"})])]
+    assert fingerprint(before) != fingerprint(after)
+    assert fingerprint(before) == fingerprint([Sentence([Word("Rome", misc={"NER": "B-LOC"})])])

@@ -281,8 +281,37 @@ def test_a_record_is_enough_to_do_it_again(own_root, tmp_path):
     shutil.rmtree(own_root / "tiny" / "analysis")
     found, notes = reproduce(tmp_path / "r.json")
     assert notes == [] and found.seeds == (1,) and found.protocol.max_train == 200
+    _damaged_records_are_refused(tmp_path / "r.json")
     write_conllu(gold_sentences(31, 5), tree)
     assert reproduce(tmp_path / "r.json")[1][0] == "The task upos is not what it was."
+
+
+def _damaged_records_are_refused(path):
+    whole = json.loads(path.read_text("utf-8"))
+    cut = [{key: value for key, value in whole.items() if key != name}
+           for name in ("scores", "tasks", "checkpoints")]
+    odd = [{**whole, "scores": 5}, {**whole, "tasks": [5]}, {**whole, "checkpoints": [{"name": "a"}]}]
+    odd += [{**whole, "request": {**whole["request"], name: value}} for name, value in (
+        ("seeds", ["a"]), ("seeds", [1.5]), ("tasks", [[1]]), ("data", None), ("split_seed", "x"))]
+    for record in cut + odd:
+        path.with_name("damaged.json").write_text(json.dumps(record))
+        with pytest.raises(BertScopeError, match="record of a probing"):
+            reproduce(path.with_name("damaged.json"))
+    path.with_name("old.json").write_text(json.dumps({**whole, "versions": None}))
+    assert reproduce(path.with_name("old.json"))[1] == []
+
+
+def test_one_task_may_be_given_by_its_name_alone(own_root, tree):
+    found = probing.probe("tiny", tree, "upos", max_train=150, max_validation=100, max_test=100,
+                          layers=[0], random=False)
+    assert list(found.tasks) == ["upos"]
+
+
+def test_where_nothing_can_be_written_nothing_is_computed(own_root, capsys, tree, tmp_path):
+    for place in ("result.xls", "no/where/result.csv"):
+        assert main(["probe", "tiny", "--data", tree, *SMALL, "--output", str(tmp_path / place)]) == 1
+        said = capsys.readouterr()
+        assert "written" in said.err and not said.out
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"request": null}', '{"request": {"magic": 1}}',

@@ -17,7 +17,7 @@ from bertscope.analysis.probing.study import Subject, study
 from bertscope.corpus.conllu import write_conllu
 from bertscope.corpus.miniworld import gold_sentences
 from bertscope.runs import open_run
-from bertscope.ui.probing import exports, layers, results, tree_figures
+from bertscope.ui.probing import data, exports, layers, results, tree_figures
 from bertscope.ui.probing.figures import _runs
 
 __all__ = ["after_the_first_visit", "own_runs", "runs"]  # fixtures
@@ -295,3 +295,15 @@ def test_a_drawn_tree_has_the_arcs_of_both_trees_and_escaped_words(monkeypatch):
     assert [note.text for note in figure.layout.annotations] == ["&lt;b&gt;a&lt;/b&gt;", "<b>b</b>", "c"]
     by_name = {trace.name: trace for trace in figure.data}
     assert by_name["recovered"].x[0] == 0 and by_name["recovered"].x[-2] == 1
+
+
+def test_a_changed_sibling_is_read_again(tmp_path):
+    import os
+
+    for part in ("train", "dev", "test"):
+        write_conllu(gold_sentences(3, 3), tmp_path / f"x-{part}.conllu")
+    named = str(tmp_path / "x-train.conllu")
+    before = data.stamp(named)
+    os.utime(tmp_path / "x-test.conllu", (before + 10, before + 10))
+    assert data.stamp(named) == before + 10 == data.stamp(str(tmp_path))
+    assert data.stamp(str(tmp_path / "nix.conllu")) == data.stamp("\0") == 0

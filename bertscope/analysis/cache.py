@@ -106,7 +106,7 @@ def _read(path: Path) -> tuple[dict, pd.DataFrame] | None:
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.ParquetFile(path).read()
+        table = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True).read()
         return json.loads((table.schema.metadata or {})[_KEY]), table.to_pandas()
     except FileNotFoundError:
         return None
@@ -124,7 +124,7 @@ def _write(path: Path, table: pyarrow.Table) -> None:
         _make(path.parent)
         try:
             with open(scratch, "wb") as handle:
-                pyarrow.parquet.write_table(table, handle)
+                pyarrow.parquet.write_table(table, handle, write_page_checksum=True)
                 handle.flush()
                 os.fsync(handle.fileno())
             os.replace(scratch, path)

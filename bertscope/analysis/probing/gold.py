@@ -111,7 +111,8 @@ def fingerprint(*parts: Iterable[Sentence]) -> str:
         digest.update(b"\x1d")
         for sentence in part:
             rows = ("\t".join((word.form, word.upos, word.xpos, word.deprel, str(word.head),
-                               *(f"{key}={value}" for key, value in sorted(word.feats.items()))))
+                               *(f"{key}={value}" for found in (word.feats, word.misc)
+                                 for key, value in sorted(found.items()))))
                     for word in sentence.words)
             digest.update(("\n".join(rows) + "\x1e").encode("utf-8", "replace"))
     return digest.hexdigest()[:24]

@@ -154,10 +154,7 @@ def save(result: Result, path: str | Path) -> list[Path]:
     Raises:
         BertScopeError: it cannot be written, or the ending is none of these.
     """
-    path = Path(path)
-    if path.suffix and path.suffix not in WRITERS:
-        raise BertScopeError(f"A result is written as {', '.join(WRITERS)}, or into a folder; not as "
-                             f"{path.suffix}.")
+    path = writable(path)
     try:
         if path.suffix:
             WRITERS[path.suffix](result, path)
@@ -169,6 +166,21 @@ def save(result: Result, path: str | Path) -> list[Path]:
         return [path / name for name in (*FILES, "summary.csv")]
     except OSError as error:
         raise BertScopeError(f"{path} cannot be written: {error.strerror or error}.") from None
+
+
+def writable(path: str | Path) -> Path:
+    """The path, if ``save`` knows what to write there: to be asked before hours of work.
+
+    Raises:
+        BertScopeError: the ending is unknown, or a file's folder is not there.
+    """
+    path = Path(path)
+    if path.suffix and path.suffix not in WRITERS:
+        raise BertScopeError(f"A result is written as {', '.join(WRITERS)}, or into a folder; not as "
+                             f"{path.suffix}.")
+    if path.suffix and not path.parent.is_dir():
+        raise BertScopeError(f"{path} cannot be written: there is no folder {path.parent}.")
+    return path
 
 
 def _write(path: Path, text: str) -> None:

@@ -79,13 +79,18 @@ class Request:
             BertScopeError: it is no request.
         """
         try:
-            return cls(**{**values, "protocol": Protocol.from_dict(values["protocol"]),
-                          **{name: tuple(values[name]) for name in ("checkpoints", "tasks", "seeds")}})
+            found = cls(**{**values, "protocol": Protocol.from_dict(values["protocol"]),
+                           **{name: tuple(values[name]) for name in ("checkpoints", "tasks", "seeds")}})
         except (TypeError, KeyError, AttributeError):
             raise BertScopeError("This is no record of a probing.") from None
+        for entries, kind in ((found.checkpoints, str), (found.tasks, str), (found.seeds, int),
+                              ([found.data], str), ([found.split_seed], int)):
+            if not all(isinstance(entry, kind) for entry in entries):
+                raise BertScopeError("This is no record of a probing.")
+        return found
 
 
-def probe(checkpoints: str | Sequence[str], data: str | Path = "miniworld", tasks: Sequence[str] = (),
+def probe(checkpoints: str | Sequence[str], data: str | Path = "miniworld", tasks: str | Sequence[str] = (),
           seeds: Sequence[int] = (0,), progress: Progress | None = None, *, every_step: bool = False,
           split_seed: int = 0, apart: bool = False, unique: bool = False, **protocol) -> Result:
     """What each layer of one or several checkpoints knows: see ``Request`` for the arguments.
@@ -97,6 +102,7 @@ def probe(checkpoints: str | Sequence[str], data: str | Path = "miniworld", task
         BertScopeError: there is no such checkpoint, data, task or setting.
     """
     names = (checkpoints,) if isinstance(checkpoints, str) else tuple(map(str, checkpoints))
+    tasks = (tasks,) if isinstance(tasks, str) else tasks
     return Request(names, str(data), tuple(tasks), Protocol.from_dict(protocol), tuple(seeds),
                    every_step, split_seed, apart, unique).answer(progress)
 
@@ -114,20 +120,37 @@ def reproduce(path: str | Path, progress: Progress | None = None, open_model: Op
     from bertscope.analysis.probing.report import record
 
     before = _read(path)
-    found = Request.from_dict(before.get("request")).answer(progress, open_model)
+    question = Request.from_dict(before["request"])
+    made = {what: _entries(before, what, ("name", "fingerprint")) for what in ("checkpoints", "tasks")}
+    scores = _entries(before, "scores", ("accuracy",))
+    found = question.answer(progress, open_model)
     now = json.loads(json.dumps(record(found)))
     notes = []
     for what in ("checkpoints", "tasks"):
         names = {entry["name"]: entry["fingerprint"] for entry in now[what]}
-        for entry in before[what]:
+        for entry in made[what]:
             if names.get(entry["name"]) != entry["fingerprint"]:
                 notes.append(f"The {what[:-1]} {entry['name']} is not what it was.")
-    rows = zip(before["scores"], now["scores"])
-    if len(before["scores"]) != len(now["scores"]) or not notes and any(
-            a["accuracy"] != b["accuracy"] for a, b in rows):
+    if len(scores) != len(now["scores"]) or not notes and any(
+            a["accuracy"] != b["accuracy"] for a, b in zip(scores, now["scores"])):
+        versions = before.get("versions")
         notes.append("The accuracies differ from those in the record; its versions are "
-                     + ", ".join(f"{k} {v}" for k, v in before["versions"].items()) + ".")
+                     + ", ".join(f"{k} {v}" for k, v in versions.items()) + "."
+                     if isinstance(versions, dict) else "The accuracies differ from those in the record.")
     return found, notes
+
+
+def _entries(record: dict, what: str, keys: Sequence[str]) -> list[dict]:
+    """A list of a record.
+
+    Raises:
+        BertScopeError: it is not there, or an entry lacks a key.
+    """
+    found = record.get(what)
+    if not isinstance(found, list) or not all(
+            isinstance(entry, dict) and set(keys) <= set(entry) for entry in found):
+        raise BertScopeError(f"This record of a probing is damaged: there should be {what} in it.")
+    return found
 
 
 def _read(path: str | Path) -> dict:

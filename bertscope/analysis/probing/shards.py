@@ -13,6 +13,7 @@ import logging
 import os
 import time
 import uuid
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,14 +59,26 @@ def read(path: Path, layer: int, rows: np.ndarray) -> np.ndarray:
     """float16 [rows, H] of one layer. Rows may be in any order.
 
     Raises:
-        BertScopeError: the shard has been removed, by another process or a person.
+        BertScopeError: the shard has been removed, by another process or a person, or is not as it
+            was written; it is removed then.
     """
     try:
         with safe_open(path, framework="numpy") as opened:
-            return opened.get_slice("states")[layer][rows]
-    except (OSError, SafetensorError):
+            states = opened.get_slice("states")[layer]
+            sums = json.loads((opened.metadata() or {}).get("checksums", "[]"))
+    except (OSError, SafetensorError, ValueError):
         raise BertScopeError(f"Vectors in {path.parent} were removed while they were in use; "
                              "begin again.") from None
+    if sums and sums[layer] != _checksum(states):
+        path.unlink(missing_ok=True)
+        raise BertScopeError(f"Vectors in {path.parent} were damaged on the disk and have been "
+                             "removed; begin again.")
+    return states[rows]
+
+
+def _checksum(states: np.ndarray) -> int:
+    """CRC-32 of a layer: a flipped bit would be a wrong number that nobody sees."""
+    return zlib.crc32(np.ascontiguousarray(states))
 
 
 def write(folder: Path, key: str, states: np.ndarray, index: list[tuple[str, int, int, bool]],
@@ -78,8 +91,9 @@ def write(folder: Path, key: str, states: np.ndarray, index: list[tuple[str, int
     path = folder / f"{key}-{uuid.uuid4().hex}.safetensors"
     scratch = path.with_name(f".{path.name}.partial")
     try:
-        save_file({"states": np.ascontiguousarray(states, np.float16)}, scratch,
-                  {"index": json.dumps(index)})
+        states = np.ascontiguousarray(states, np.float16)
+        save_file({"states": states}, scratch, {
+            "index": json.dumps(index), "checksums": json.dumps([_checksum(own) for own in states])})
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)

@@ -71,10 +71,13 @@ def items(source, task: str, apart: bool = False):
 
 
 def stamp(source: str) -> float:
-    """When a file, or any in a folder, was last changed; 0 where there is none."""
+    """When a file or its siblings, or any in a folder, were last changed; 0 where there is none."""
+    from bertscope.analysis.probing.parts import siblings
+
     try:
         path = Path(source).expanduser()
-        inside = (file for ending in ENDINGS for file in path.glob(f"*.{ending}"))
+        inside = siblings(path).values() if path.is_file() else \
+            (file for ending in ENDINGS for file in path.glob(f"*.{ending}"))
         return max([path.stat().st_mtime, *(file.stat().st_mtime for file in inside)])
     except (OSError, RuntimeError, ValueError):
         return 0.0
