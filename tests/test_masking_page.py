@@ -221,6 +221,14 @@ def test_what_was_fed_is_the_batch_after_the_chosen_checkpoint(runs):
     assert "Step 1**" in said(at).replace("\\", "")
 
 
+def test_a_step_before_every_checkpoint_that_is_left_is_shown_without_its_loss(own_runs):
+    saved = open_run("tiny", own_runs).checkpoints()
+    shutil.rmtree(saved[0].path)
+    at = fine(app("masking", run="tiny", show=FED, fed="1"))
+    assert "No checkpoint from before this step is left" in said(at)
+    assert rows_of(at, "fed_rows") and "Loss by" not in said(at)
+
+
 def test_how_often_a_word_was_seen(runs):
     from bertscope.analysis.exposure import exposure
     from bertscope.analysis.feeding import open_feed

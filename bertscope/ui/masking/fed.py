@@ -34,7 +34,10 @@ def show(look: Look) -> None:
     before = saved_before(look.chosen.run, step)
     st.markdown(summary(feed, found))
     rows = found.rows[:MOST_EXAMPLES]
-    mine = reading.losses(before, rows, feed.tokenizer)
+    mine = reading.losses(before, rows, feed.tokenizer) if before else None
+    if before is None:
+        st.caption(":material/info: No checkpoint from before this step is left, so its loss is not "
+                   "known.")
     theirs = reading.losses(look.other, rows, feed.tokenizer) if look.other else None
     said_losses(before, look.other, found, mine, theirs, step)
     first = draw(look, feed, found, mine, theirs)
@@ -72,10 +75,10 @@ def _fed(feed, step: int, progress):
     return fed(feed, step, progress)
 
 
-def saved_before(run, step: int) -> Choice:
-    """The newest checkpoint that was saved before this step was made."""
-    checkpoint = next(c for c in reversed(run.checkpoints()) if c.step < step or c.step == 0)
-    return Choice(run.name, run, checkpoint)
+def saved_before(run, step: int) -> Choice | None:
+    """The newest checkpoint that was saved before this step was made; None where it is deleted."""
+    checkpoint = next((c for c in reversed(run.checkpoints()) if c.step < step), None)
+    return checkpoint and Choice(run.name, run, checkpoint)
 
 
 def summary(feed, found) -> str:
@@ -95,7 +98,7 @@ def summary(feed, found) -> str:
             + (f" · {sum(pairs):,} of {len(pairs):,} pairs {kind}" if pairs else "") + phase)
 
 
-def said_losses(before: Choice, other, found, mine, theirs, step: int) -> None:
+def said_losses(before: Choice | None, other, found, mine, theirs, step: int) -> None:
     from bertscope.analysis.place_losses import mean_loss
 
     if not mine:
