@@ -11,6 +11,7 @@ import transformers
 
 from bertscope.analysis.activations import encode, load
 from bertscope.analysis.attention import attention_maps, by_words
+from bertscope.runs import open_run
 from bertscope.ui.frame import PAGES
 from test_app import address, after_the_first_visit, app, bar_charts, figures, own_runs, runs, said
 from test_attention import EVIL, evil_model
@@ -331,6 +332,8 @@ def test_the_birth_of_a_head(own_runs, tiny_run):
     mine = largest_jumps(table)
     jump = mine[(mine["layer"] == 1) & (mine["head"] == 2)].iloc[0]
     assert f"Head 1-2 changed most from step {jump.before} to step {jump.after}" in plain(at)
+    (share,) = re.findall("([0-9]+)% of the whole range of", plain(at))
+    assert int(share) == pytest.approx(100 * jump.share, abs=0.6)
     after = next(c for c in tiny_run.checkpoints() if c.step == jump.after)
     maps = attention_maps(load(after.path), TEXT)
     header, values = packed(at)[-1]
@@ -340,10 +343,19 @@ def test_the_birth_of_a_head(own_runs, tiny_run):
     assert set(shown["head"]) == {f"{l}-{a}" for l, a in zip(ours["layer"], ours["head"])}
     assert shown["head"][0] == f"{ours['layer'][0]}-{ours['head'][0]}"
     assert shown["to step"][0] == ours["after"][0]
+    assert shown["change"][0] == f"{100 * ours['change'][0]:+.0f} points"
     assert "is furthest above a fixed offset for" in plain(at)
     at.button(key=f"go_{int(jump.before)}").click().run()
     fine(at)
     assert address(at)["step"] == str(int(jump.before))
+
+
+def test_a_damaged_checkpoint_is_no_gap_in_the_rest(own_runs):
+    saved = open_run("tiny", own_runs).checkpoints()
+    (saved[1].path / "model.safetensors").write_bytes(b"torn")
+    at = view("Over training")
+    assert f"Left out, because they cannot be read: step {saved[1].step}." in plain(at)
+    assert at.get("vega_lite_chart")
 
 
 def test_heads_sorted_by_how_much_they_changed(runs, model, tiny_run):

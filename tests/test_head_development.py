@@ -15,6 +15,7 @@ from bertscope.analysis.head_distances import changed_heads, changed_heads_cache
 from bertscope.analysis.head_relations import ALL, DIRECTIONS, relation_counts
 from bertscope.analysis.head_statistics import STATISTICS, head_statistics
 from bertscope.corpus.miniworld import generate, gold_sentences
+from bertscope.errors import BertScopeError
 from bertscope.runs import Checkpoint
 
 FORK, BACK = DIRECTIONS
@@ -135,6 +136,15 @@ def test_a_cancelled_computation_keeps_what_is_done(tiny_run):
         statistics_over_time(checkpoints, texts, stop)
     kept = statistics_over_time(checkpoints, texts, kept_only=True)
     assert kept["step"].unique().tolist() == [checkpoints[0].step]
+
+
+def test_a_damaged_checkpoint_is_left_out(tiny_run, tmp_path):
+    saved = tiny_run.checkpoints()
+    bad = Checkpoint(saved[0].step + 1, tmp_path)  # an empty folder
+    table = statistics_over_time([saved[0], bad, saved[-1]], TEXTS[:3])
+    assert table["step"].unique().tolist() == [saved[0].step, saved[-1].step]
+    with pytest.raises(BertScopeError):
+        statistics_over_time([bad], TEXTS[:3])
 
 
 def test_two_checkpoints_of_a_run(tiny_run):

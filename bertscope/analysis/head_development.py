@@ -14,6 +14,7 @@ from bertscope.analysis.head_relations import relation_counts_cached
 from bertscope.analysis.head_statistics import STATISTICS, head_statistics_cached
 from bertscope.analysis.relation_table import FEWEST
 from bertscope.corpus.conllu import Sentence
+from bertscope.errors import BertScopeError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ def statistics_over_time(checkpoints: Sequence[Checkpoint], texts: Sequence[Text
                          progress: Progress | None = None,
                          open_model: Callable[[str | Path], LoadedModel] | None = None,
                          kept_only: bool = False) -> pd.DataFrame:
-    """``head_statistics_cached`` of every checkpoint, with a column ``step`` in front.
+    """``head_statistics_cached`` of every checkpoint that can be read, with a column ``step`` in front.
 
     Args:
         progress: what it raises ends the work; the checkpoints that are done are kept.
@@ -140,21 +141,31 @@ def largest_relation_jumps(over_time: pd.DataFrame, fewest: int = FEWEST) -> pd.
 
 def _stacked(checkpoints: Sequence[Checkpoint], progress: Progress | None,
              ask: Callable[[Checkpoint, Progress], pd.DataFrame | None]) -> pd.DataFrame:
-    """The tables of all checkpoints that have one, a column ``step`` in front."""
+    """The tables of all checkpoints that have one, a column ``step`` in front. One that cannot be read
+    is left out.
+
+    Raises:
+        BertScopeError: none of them can be read.
+    """
     import pandas as pd
 
-    tables = []
+    tables, damaged = [], None
     for number, checkpoint in enumerate(checkpoints):
         def told(message: str, share: float | None, number=number, step=checkpoint.step) -> None:
             if progress:
                 progress(f"step {step:,}: {message}", (number + (share or 0)) / len(checkpoints))
 
         told("opening", 0.0)
-        table = ask(checkpoint, told)
+        try:
+            table = ask(checkpoint, told)
+        except BertScopeError as error:
+            table, damaged = None, error
         if table is not None:
             table = table.reset_index(drop=True)
             table.insert(0, "step", checkpoint.step)
             tables.append(table)
+    if damaged and not tables:
+        raise damaged
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"step": []})
 
 

@@ -11,7 +11,7 @@ from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders, over_time, sidebar, theme, waiting
 from bertscope.ui.attention import Look, changes, gold, head_figures, reading, sample, values
-from bertscope.ui.attention.statistics import form, in_plain, is_share
+from bertscope.ui.attention.statistics import in_plain, is_share
 from bertscope.ui.components import head_map
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
@@ -97,6 +97,9 @@ def curves(look: Look, texts: list, head: tuple[int, int], slot) -> None:
         f"the heads at {len(saved)} checkpoints")
     if table is None:
         return
+    damaged = [f"{c.step:,}" for c in saved if c.step not in set(table["step"])]
+    if damaged:
+        st.caption(f"Left out, because they cannot be read: step {', '.join(damaged)}.")
     names = [name for name in STATISTICS if table[name].notna().any()]
     if st.session_state.get("statistic") not in (None, *names):
         del st.session_state["statistic"]
@@ -131,7 +134,7 @@ def jumps(table, name: str) -> None:
     shown = pd.DataFrame({
         "head": [f"{l}-{a}" for l, a in zip(table["layer"], table["head"])],
         "from step": table["before"].astype(int), "to step": table["after"].astype(int),
-        "change": [form(name)(x) if x < 0 else "+" + form(name)(x) for x in table["change"]]})
+        "change": [f"{100 * x:+.0f} points" if is_share(name) else f"{x:+.1f}" for x in table["change"]]})
     st.markdown(f"**Largest jumps of “{in_plain(name)}”**")
     st.caption("Click a row to go to the checkpoint after the jump.")
     st.dataframe(shown, hide_index=True, width="stretch", height=min(36 * (len(shown) + 1) + 3, 290),
@@ -157,7 +160,9 @@ def birth(look: Look, head: tuple[int, int], jump) -> None:
     st.markdown(f"##### Head {head[0]}-{head[1]} changed most from step {before:,} to step {after:,}")
     change = f"{100 * abs(jump['change']):.0f} percentage points" if is_share(statistic) else \
         f"{abs(jump['change']):.1f} {'bits' if statistic == 'entropy' else 'pieces'}"
-    st.markdown(f"“{in_plain(statistic)}” went {'up' if jump['change'] > 0 else 'down'} by {change}.")
+    st.markdown(f"“{in_plain(statistic)}” went {'up' if jump['change'] > 0 else 'down'} by {change}, "
+                f"{jump['share']:.0%} of the whole range of that number over all heads and steps: by this "
+                "share different numbers are compared.")
     saved = {c.step: c for c in look.chosen.run.checkpoints()}
     for column, step in zip(frame.beside(2, "birth"), (before, after)):
         with column:
