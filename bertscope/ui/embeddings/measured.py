@@ -135,8 +135,8 @@ def agreement_over_steps(look: Look, found, spans, label: str, nearest: int) -> 
     values = np.array([[share for share, _ in column] for _, column in columns]).T
     chance, steps = columns[0][1][0][1], [f"{step:,}" for step, _ in columns]
     figure = figures.heat(values, steps, [f"{i}" for i in range(len(values))],
-                          f"Same {shorten(label, 30)} among the {nearest} nearest: palest is "
-                          f"chance, {chance:.0%}", "training step", "layer", chance, 1.0, ".0%")
+                          f"Same {shorten(label, 30)} among the {nearest} nearest: chance, "
+                          f"{chance:.0%}, has the page's colour", "training step", "layer", chance, 1.0, ".0%")
     frame.figure(figure, f"{choice.run.name}-uses-over-steps", "agreement_steps")
     import pandas as pd
 
