@@ -196,13 +196,16 @@ def test_trees_are_drawn_over_the_gold_ones(runs, treebank):
     assert not at.exception and not at.error
     curve, tree = figures(at)
     from bertscope.analysis.probing.kept_trees import structural_kept
-    from bertscope.analysis.probing.structural import StructuralConfig
+    from bertscope.analysis.probing.structural import StructuralConfig, chosen
+    from bertscope.analysis.probing.tree_peak import best_layers
 
     config = StructuralConfig(max_train=300, max_valid=100, max_test=200)
     made, edges = structural_kept(open_run("tiny").checkpoints()[-1].path, open_source(treebank).gold,
                                   config, kept_only=True)
     assert values(curve["data"][0]) == pytest.approx(made.uuas.to_numpy())
     best = int(made.loc[made.uuas.idxmax()].layer)
+    plateau = best_layers(edges, chosen(open_source(treebank).gold, config)["test"])
+    assert best in plateau and f"{layers.said(plateau)} {'are' if len(plateau) > 1 else 'is'} best" in plain(at)
     own = edges[(edges.layer == best) & (edges.sentence == 0)]
     names = {trace["name"] for trace in tree["data"] if trace["x"]}
     assert ("recovered, not in the gold tree" in names) == bool((~own.gold).any())

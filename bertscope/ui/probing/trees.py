@@ -10,6 +10,7 @@ import streamlit as st
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders, waiting
 from bertscope.ui.probing import exports, figures, results, tree_figures
+from bertscope.ui.probing.layers import said
 from bertscope.ui.text import markdown
 
 EXPLANATION = r"""
@@ -26,6 +27,9 @@ The *recovered tree* joins all words by the shortest edges (a minimum spanning t
 out. **UUAS** is the share of the gold tree's edges that are in it, without direction. **Spearman** is
 the rank correlation of true and predicted distances, for each word, averaged over sentences of each
 length from 5 to 50 words. *Root*: how often the word of the smallest predicted depth is the root.
+
+The shaded layers are those whose UUAS is not significantly below the best (paired bootstrap over
+sentences, corrected for their number after Holm 1979).
 
 Beside them the *chain*, where every word hangs from its neighbour, and the same model with random
 weights. Trained on one part, ended by a second, tested on a third. In *sentences without sense* every
@@ -119,16 +123,26 @@ def curves(look, found, random) -> None:
     first = found[0][2].layers
     best = first.loc[first[column].idxmax()]
     chain = float(first[f"chain_{column}"].iloc[0])
-    st.markdown(f"##### {measure} is highest in layer {int(best.layer)}: {best[column]:.1%} "
-                + (f":gray[(95 % interval {best[low]:.1%} to {best[high]:.1%}; " if low else ":gray[(")
+    plateau = peak(found[0][2]) if column == "uuas" else []
+    where = f"{said(plateau)} {'are' if len(plateau) > 1 else 'is'} best" if plateau else \
+        f"highest in layer {int(best.layer)}"
+    st.markdown(f"##### {measure}: {where}, {best[column]:.1%} " + (f":gray[(95 % interval {best[low]:.1%} to {best[high]:.1%}; " if low else ":gray[(")
                 + f"the chain {chain:.1%})]")
     name = f"{look.chosen.stem}-structural-probe"
-    frame.figure(figures.layers(drawn, [("chain", chain)], measure), name, "tree_curve")
+    frame.figure(figures.layers(drawn, [("chain", chain)], measure, best=plateau), name, "tree_curve")
     table = pd.concat([own.layers.assign(checkpoint=choice.label) for choice, _, own in found]
                       + ([random.layers.assign(checkpoint="random weights")] if random else []),
                       ignore_index=True)
     with st.container(horizontal=True):
         exports.tables(table, name, "tree")
+
+
+def peak(own) -> list[int]:
+    """The layers whose UUAS is not significantly below the best."""
+    from bertscope.analysis.probing.tree_peak import best_layers
+
+    key = ("tree peak", own.layers.to_json(), len(own.edges))
+    return loaders.keep(key, lambda: best_layers(own.edges, own.sentences))
 
 
 def one_sentence(look, found) -> None:
