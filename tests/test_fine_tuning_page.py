@@ -96,6 +96,17 @@ def test_the_form_has_a_field_for_every_setting(runs):
     assert at.number_input(key="ft.rate.32").value == 0.02
 
 
+@pytest.mark.parametrize("run, begun", [("tiny", "tiny@40"), ("tags-early", "tiny@20"),
+                                        ("tags-random", "random:tiny")])
+def test_an_experiment_fills_the_form_in(runs, run, begun):
+    at = page(run=run, view="New")
+    assert at.selectbox(key="ft.start").value == begun
+    at.button(key="try_1").click().run()
+    assert not at.exception and at.selectbox(key="ft.start").value == "random:tiny"
+    at.button(key="try_2").click().run()
+    assert at.number_input(key="ft.more.head.freeze_layers").value == 2
+
+
 def test_nothing_fine_tuned_yet_and_the_example_by_one_click(own_runs, monkeypatch):
     from bertscope import launch
 

@@ -14,7 +14,7 @@ from bertscope.finetuning.config import SECTIONS, FinetuneConfig, default_learni
 from bertscope.ui import frame, loaders, run_form
 from bertscope.ui.fine_tuning import empty, examples, tuned_run
 from bertscope.ui.frame import show_error
-from bertscope.ui.selection import Choice
+from bertscope.ui.selection import Choice, parse_spec
 from bertscope.ui.text import markdown
 
 EXPLANATION = r"""
@@ -136,7 +136,7 @@ def starts(main: Choice, other: Choice | None) -> dict[str, str]:
             more = ", fine-tuned already" if tuned_run(choice) else ""
             found.setdefault(named(choice), choice.label + more)
     if shape_of is not None:
-        found[f"random:{shape_of}"] = f"random weights in the shape of {shape_of}"
+        found[_random(shape_of)] = f"random weights in the shape of {parse_spec(shape_of)[0]}"
     found.setdefault("random", "a tiny BERT of random weights, with a vocabulary of the examples")
     return found
 
@@ -212,16 +212,16 @@ def experiments() -> list:
 
     return [
         ("tags for words", lambda: fill(**{"from": examples.BUILT_IN, "example": "tokens"})),
-        ("the same from random weights", lambda: fill(start=_random())),
-        ("train the head alone", lambda: fill(**{"more.head.freeze_layers": _layers()})),
+        ("the same from random weights", lambda: fill(start=_random(_chosen()))),
+        ("train the head alone", lambda: fill(**{"more.head.freeze_layers": shape(_chosen())[1]})),
     ]
 
 
-def _random() -> str:
-    """The random starting point of what is chosen now."""
-    start = st.session_state.get("ft.start") or "random"
-    return start if start.startswith("random") else f"random:{start.partition('@')[0]}"
+def _random(start: str) -> str:
+    """Random weights in the shape of a starting point, whatever its step."""
+    return start if start.partition(":")[0] == "random" else f"random:{parse_spec(start)[0]}"
 
 
-def _layers() -> int:
-    return shape(st.session_state.get("ft.start") or "random")[1]
+def _chosen() -> str:
+    """The starting point of the form as it stands."""
+    return st.session_state.get("ft.start") or "random"
