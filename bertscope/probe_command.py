@@ -19,6 +19,7 @@ EPILOG = """Examples:
   bertscope probe demo
   bertscope probe demo --data en_ewt/ --task upos --task feat:Number@NOUN --seeds 3 --control --mdl
   bertscope probe demo --task sent:depth --all-steps --output depth/
+  bertscope probe demo --data en_ewt/ --trees
   bertscope probe path/to/bert --data bigram_shift.txt --sentence cls
   bertscope probe --reproduce depth/probing.json
   bertscope probe --data en_ewt/ --tasks"""
@@ -68,6 +69,11 @@ def add_probe(commands) -> None:
     checks.add_argument("--mdl", action="store_true", help="minimum description length (online code)")
     checks.add_argument("--baselines", action=argparse.BooleanOptionalAction, default=True,
                         help="also the same model with random weights (yes)")
+    structure = parser.add_argument_group("instead of a task's probe").add_mutually_exclusive_group()
+    structure.add_argument("--trees", action="store_true",
+                           help="the structural probe: is the dependency tree in the layer's geometry?")
+    structure.add_argument("--amnesic", action="store_true",
+                           help="remove what each layer says of the task and watch the model's own loss")
     steps = parser.add_argument_group("over the training")
     steps.add_argument("--step", type=int, help="the run's checkpoint at this step")
     steps.add_argument("--all-steps", action="store_true", help="every checkpoint of the run")
@@ -86,6 +92,8 @@ def probe(args) -> int:
     if args.reproduce:
         return _reproduce(args)
     asked = request(args)
+    if args.trees or args.amnesic:
+        return _structure(args, asked)
     _check_output(args)
     with _bar() as told:
         result = asked.answer(told)
@@ -94,6 +102,19 @@ def probe(args) -> int:
         from bertscope.analysis.probing.report import save
 
         print("Written: " + ", ".join(map(str, save(result, args.output))))
+    return 0
+
+
+def _structure(args, asked: Request) -> int:
+    from bertscope import probe_structure
+
+    path = probe_structure.output(args.output, args.trees)
+    with _bar() as told:
+        table = probe_structure.tables(asked, args.trees, told)
+    probe_structure.show(table, args.trees)
+    if path:
+        probe_structure.save(table, path)
+        print(f"Written: {path}")
     return 0
 
 

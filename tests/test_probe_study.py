@@ -414,3 +414,31 @@ def test_wrong_arguments_are_one_line(own_root, capsys, tree, arguments, sentenc
     assert main(["probe", *([] if "--data" in arguments else ["--data", tree]), *arguments]) == 1
     said = capsys.readouterr().err
     assert sentence in said and said.startswith("bertscope: ") and said.count("\n") == 1
+
+
+def test_trees_and_what_is_used_on_the_command_line(own_root, tmp_path, capsys, tree):
+    from bertscope.analysis.probing.kept_trees import structural_kept
+    from bertscope.analysis.probing.sources import open_source
+    from bertscope.analysis.probing.structural import StructuralConfig
+
+    sizes = ["--max-train", "20", "--max-validation", "10", "--max-test", "10"]
+    asked = ["probe", "tiny", "--data", tree, *sizes, "--output"]
+    assert main([*asked, str(tmp_path / "out"), "--trees"]) == 0
+    said = capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "out" / "trees.csv")
+    layers, _ = structural_kept(open_run("tiny").checkpoints()[-1].path, open_source(tree).gold,
+                                StructuralConfig(max_train=20, max_valid=10, max_test=10), kept_only=True)
+    trained = table[~table["checkpoint"].str.contains("random")]
+    assert trained["uuas"].tolist() == pytest.approx(layers["uuas"].tolist())
+    assert len(table) == 2 * len(layers) and table["best"].any() and f"{trained['uuas'][1]:.3f}" in said
+    assert main([*asked, str(tmp_path / "used.csv"), "--amnesic", "--task", "upos"]) == 0
+    assert "excess" in capsys.readouterr().out
+    used = pd.read_csv(tmp_path / "used.csv")
+    assert (used["removed"] == "task").all() and len(used) == len(layers)
+    assert (used["excess_low"] <= used["excess"]).all()
+    table_file = tmp_path / "t.csv"
+    table_file.write_text("text,label\n" + "".join(f"w{i} x,{i % 2}\n" for i in range(60)))
+    for arguments, sentence in (["--trees", "--data", str(table_file)], "no trees"), (
+            ["--trees", "--output", "x.json"], ".parquet"):
+        assert main(["probe", "tiny", *arguments]) == 1
+        assert sentence in capsys.readouterr().err

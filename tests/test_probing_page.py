@@ -18,7 +18,7 @@ from bertscope.corpus.conllu import write_conllu
 from bertscope.corpus.miniworld import gold_sentences
 from bertscope.runs import open_run
 from bertscope.ui.probing import data, exports, layers, results, tree_figures
-from bertscope.ui.probing.figures import _runs
+from bertscope.ui.probing.figures import _runs, layers as draw_layers
 
 __all__ = ["after_the_first_visit", "own_runs", "runs"]  # fixtures
 SIZES = {"max_train": 2000, "max_validation": 1000, "max_test": 2000}  # the page's smallest
@@ -310,3 +310,11 @@ def test_a_changed_sibling_is_read_again(tmp_path):
     os.utime(tmp_path / "x-test.conllu", (before + 10, before + 10))
     assert data.stamp(named) == before + 10 == data.stamp(str(tmp_path))
     assert data.stamp(str(tmp_path / "nix.conllu")) == data.stamp("\0") == 0
+
+
+def test_baselines_at_one_height_share_one_label():
+    table = pd.DataFrame({"layer": [0, 1], "value": [0.4, 0.6], "low": [0.3, 0.5], "high": [0.5, 0.7]})
+    figure = draw_layers([("a", "main", "solid", table)],
+                         [("layer 0", 0.4), ("word identity", 0.5), ("majority", 0.5)], "accuracy")
+    written = [note.text for note in figure.layout.annotations]
+    assert written == ["layer 0 40.0%", "word identity, majority 50.0%"]

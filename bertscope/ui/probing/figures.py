@@ -54,9 +54,14 @@ def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
 
 def _references(figure, references, low: float, form: str) -> None:
     """Grey lines with their names at the right; those below the figure are written at its foot."""
-    below = []
+    below, written = [], {}
+    for label, value in references:
+        written.setdefault(format(value, form), []).append(label)
     for number, (label, value) in enumerate(references):
-        text = f"{plotly(label)} {format(value, form)}"
+        alike = written[format(value, form)]   # they would be written one over the other
+        if label != alike[0]:
+            continue
+        text = f"{plotly(', '.join(alike))} {format(value, form)}"
         note = {"showarrow": False, "xanchor": "right", "x": 1, "xref": "paper",
                 "font": {"color": theme.colour("baseline"), "size": 12}}
         if value < low:

@@ -1,0 +1,110 @@
+"""``bertscope probe --trees`` and ``--amnesic``: the structural probe, and what the model uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bertscope.errors import BertScopeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bertscope.analysis.probing.request import Request
+    from bertscope.analysis.probing.unit import Progress
+
+#: The sizes of the page, in sentences.
+TREE_SIZES = {"max_train": 2000, "max_valid": 500, "max_test": 1000}
+#: Columns that are printed.
+TREES = ("layer", "uuas", "low", "high", "spearman", "root", "depth_spearman", "best")
+AMNESIC = ("layer", "rank", "probe", "majority", "change_task", "change_random", "excess", "excess_low",
+           "excess_high")
+
+
+def tables(asked: Request, trees: bool, progress: Progress | None) -> pd.DataFrame:
+    """A row per checkpoint and layer, and for trees also for random weights.
+
+    The structural probe is asked with up to 2,000 training sentences, or ``max_train`` where that is
+    fewer; the amnesic control about the first task (``upos``).
+
+    Raises:
+        BertScopeError: the data are a table, or cannot be asked this.
+    """
+    import pandas as pd
+
+    from bertscope.analysis.probing.sources import open_source
+
+    source = open_source(asked.data, asked.split_seed, asked.unique)
+    if source.gold is None:
+        raise BertScopeError("A table has no trees and no masked words; give miniworld or a CoNLL-U file.")
+    found = []
+    for subject in asked.subjects():
+        if not trees:
+            found.append(_amnesic(asked, source, subject, progress))
+            continue
+        for random in (False, True) if asked.protocol.random else (False,):
+            found.append(_trees(asked, source.gold, subject, random, progress))
+    return pd.concat(found, ignore_index=True)
+
+
+def show(table: pd.DataFrame, trees: bool) -> None:
+    """Print the columns that matter."""
+    for name, own in table.groupby("checkpoint", sort=False):
+        print(f"# {name}")
+        print(own[list(TREES if trees else AMNESIC)].to_string(index=False, float_format="{:.3f}".format))
+    if trees:
+        print(f"The chain of neighbours: UUAS {table['chain_uuas'][0]:.3f}, Spearman "
+              f"{table['chain_spearman'][0]:.3f}. Best: UUAS not significantly below the best layer's.")
+    else:
+        print("Change of the masked-language-model loss, nats a piece; excess over random directions with "
+              "its 95 % interval.")
+
+
+def _trees(asked: Request, gold, subject, random: bool, progress) -> pd.DataFrame:
+    from bertscope.analysis.probing.kept_trees import structural_kept
+    from bertscope.analysis.probing.structural import StructuralConfig, chosen
+    from bertscope.analysis.probing.tree_peak import best_layers
+
+    protocol = asked.protocol
+    given = dict(zip(TREE_SIZES, (protocol.max_train, protocol.max_validation, protocol.max_test)))
+    config = StructuralConfig(seed=asked.seeds[0], **{
+        name: min(most, given[name]) for name, most in TREE_SIZES.items()})
+    layers, edges = structural_kept(subject.path, gold, config, random, progress)
+    best = best_layers(edges, chosen(gold, config)["test"])
+    name = f"{subject.name}, random weights" if random else subject.name
+    return layers.assign(checkpoint=name, best=layers["layer"].isin(best))
+
+
+def _amnesic(asked: Request, source, subject, progress) -> pd.DataFrame:
+    from bertscope.analysis.probing.amnesic import AmnesicConfig
+    from bertscope.analysis.probing.kept_trees import amnesic_kept
+
+    items = source.items(asked.tasks[0] if asked.tasks else "upos", asked.split_seed, asked.apart)
+    table = amnesic_kept(subject.path, items, AmnesicConfig(seed=asked.seeds[0]), progress)
+    return table[table["removed"] == "task"].assign(checkpoint=subject.name, task=items.task)
+
+
+def output(path: Path | None, trees: bool) -> Path | None:
+    """Where the table goes: the file, or one in the folder.
+
+    Raises:
+        BertScopeError: it is neither CSV nor Parquet.
+    """
+    if path is None:
+        return None
+    if path.suffix not in ("", ".csv", ".parquet"):
+        raise BertScopeError(f"This table is written as .csv or .parquet, not as {path.suffix}.")
+    return path if path.suffix else path / ("trees.csv" if trees else "amnesic.csv")
+
+
+def save(table: pd.DataFrame, path: Path) -> None:
+    """Write the table as the path's ending says.
+
+    Raises:
+        BertScopeError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (table.to_parquet if path.suffix == ".parquet" else table.to_csv)(path, index=False)
+    except OSError as error:
+        raise BertScopeError(f"{path} cannot be written: {error.strerror or error}.") from None
