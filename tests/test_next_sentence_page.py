@@ -257,3 +257,13 @@ def test_experiments_and_two_checkpoints(runs):
     at.segmented_control(key="view").set_value(DOCUMENT).run()
     fine(at)
     assert at.text_area(key="document").value == address(at)["document"]
+
+
+@pytest.mark.parametrize(("count", "written"), [(13, True), (24, False)])
+def test_the_numbers_of_a_strip_have_room_in_their_cells(count, written):
+    from bertscope.ui.next_sentence.figures import boundaries
+
+    figure = boundaries([("tiny", np.full(count, 0.714))], [("a", "b")] * count)
+    texts = figure.data[0].text
+    assert (texts is not None) == written
+    assert not written or set(texts[0]) == {"71"} and "percent" in figure.layout.xaxis.title.text

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Numbers in a row of a vector's strip; longer vectors take several rows.
 ROW = 128
+#: Boundaries whose numbers have room in their cells, in a narrow window too.
+MOST_WRITTEN = 16
 
 
 def answers(rows: Sequence[tuple[str, str, float, str, str]]):
@@ -108,20 +110,20 @@ def boundaries(strips: Sequence[tuple[str, np.ndarray]], pairs: Sequence[tuple[s
     texts = [f"<b>{i + 1} | {i + 2}</b><br>{hover(a, 50, 3)}<br>—<br>{hover(b, 50, 3)}"
              for i, (a, b) in enumerate(pairs)]
     grid = np.vstack([values for _, values in strips])
-    labels = np.array([[f"{v:.0%}" for v in row] for row in grid], dtype=object)
+    labels = np.array([[f"{100 * v:.0f}" for v in row] for row in grid], dtype=object)
+    written = len(pairs) <= MOST_WRITTEN
     figure = go.Figure(go.Heatmap(
         z=grid, x=list(range(len(pairs))), y=list(range(len(strips))),
         customdata=np.repeat(np.array(texts, dtype=object)[None], len(strips), 0),
-        text=labels if len(pairs) <= 24 else None,
-        texttemplate="%{text}" if len(pairs) <= 24 else None,
+        text=labels if written else None, texttemplate="%{text}" if written else None,
         colorscale=theme.sequential(), zmin=0, zmax=1, xgap=2, ygap=4,
         hovertemplate="%{customdata}<br><b>%{z:.1%}</b><extra></extra>",
         colorbar={"thickness": 10, "outlinewidth": 0, "tickformat": ".0%",
                   "tickvals": [0, 0.5, 1]}))
     every = max(1, len(pairs) // 20)
     shown = list(range(0, len(pairs), every))
-    figure.update_xaxes(title="boundary (between sentences)", showgrid=False, tickvals=shown,
-                        ticktext=[f"{i + 1}|{i + 2}" for i in shown])
+    figure.update_xaxes(title="boundary (between sentences)" + ", in percent" * written,
+                        showgrid=False, tickvals=shown, ticktext=[f"{i + 1}|{i + 2}" for i in shown])
     figure.update_yaxes(showgrid=False, autorange="reversed", tickvals=list(range(len(strips))),
                         ticktext=[plotly(shorten(label, 24)) for label, _ in strips])
     return theme.dress(figure, 110 + 48 * len(strips), margin={"l": 10, "r": 10, "t": 8, "b": 10})
