@@ -88,6 +88,9 @@ def test_texts_that_cannot_be_drawn_are_refused_with_a_sentence(raw, part):
 
 
 def test_an_upload_is_bounded_and_decoded():
+    for data in (b"\x89PNG\r\n\x1a\n\x00\x00", bytes(range(128, 256)), "naïve".encode("utf-16")):
+        with pytest.raises(BertScopeError, match="UTF-8"):
+            uploads.decode(data)
     assert uploads.decode("naïve".encode("latin-1")) == "na�ve"
     with pytest.raises(BertScopeError, match="9.0 MB"):
         uploads.decode(b"x" * 9_000_000)

@@ -9,6 +9,8 @@ import json
 from bertscope.errors import BertScopeError
 
 MAX_TEXTS, MAX_CHARACTERS, MAX_BYTES = 10_000, 2000, 8_000_000
+#: One character of so many may be none of UTF-8's; a Latin-1 text has fewer, a picture has more.
+MOST_STRANGE = 4
 
 
 def table_of_texts(raw: str):
@@ -81,9 +83,12 @@ def decode(data: bytes) -> str:
     """UTF-8, with what is not UTF-8 replaced.
 
     Raises:
-        BertScopeError: the file is too large.
+        BertScopeError: the file is too large, or is no text.
     """
     if len(data) > MAX_BYTES:
         raise BertScopeError(f"The file has {len(data) / 1e6:.1f} MB; at most "
                              f"{MAX_BYTES / 1e6:.0f} MB are taken.")
-    return data.decode("utf-8", "replace")
+    text = data.decode("utf-8", "replace")
+    if "\x00" in text or text.count("\ufffd") > len(text) / MOST_STRANGE:
+        raise BertScopeError("This file is no text in UTF-8: save it as UTF-8 first.")
+    return text

@@ -248,5 +248,5 @@ def word_steps(look: Look, found: list, marks: list) -> None:
     values = np.array([[own[i][2] if own[i][1] == now[i][1] else 0.0 for _, own in found] for i in shown])
     names = [f"{now[i][0]}: {now[i][1]}" for i in shown]
     frame.figure(figures.over_steps(values, names, [step for step, _ in found],
-                                    "How sure it is of these tags, over the steps (palest: another tag)",
+                                    "How sure it is of these tags, over the steps (0: another tag)",
                                     marks), f"{look.chosen.run.name}-tags-over-steps", "try_steps")
