@@ -137,6 +137,18 @@ def test_the_best_set_holds_what_cannot_be_told_from_the_best():
     assert found.p[0] < 0.01
 
 
+def test_of_equal_layers_none_is_left_out_in_95_of_100_cases():
+    """Which one is best is chosen by looking: compared with the winner plainly, many would be."""
+    rng, left_out, plainly = np.random.default_rng(0), [], []
+    for number in range(150):
+        right = rng.beta(8, 2, 60)[np.arange(240) // 4]  # sentences of four words, easy and hard ones
+        correct = rng.random((7, 1, 240)) < right
+        accuracy, draws = correct.mean((1, 2)), resample(correct, np.arange(240) // 4, 500, number)
+        left_out.append(not compare(accuracy, draws).as_good.all())
+        plainly.append(not compare(accuracy, draws, int(accuracy.argmax())).as_good.all())
+    assert np.mean(left_out) <= 0.08 < np.mean(plainly)
+
+
 def test_more_comparisons_get_more_resamples():
     assert resamples_for(3) == resamples_for(10) < resamples_for(200)
     assert 200 / (resamples_for(200) + 1) < 0.05 / 5  # the smallest p, times their number

@@ -17,6 +17,8 @@ REFERENCES = {
     "control tasks. EMNLP.",
     "Holm 1979": "Sture Holm. 1979. A simple sequentially rejective multiple test procedure. "
     "Scandinavian Journal of Statistics 6(2).",
+    "Hsu 1981": "Jason C. Hsu. 1981. Simultaneous confidence intervals for all distances from the "
+    "\"best\". Annals of Statistics 9(5).",
     "Sellam et al. 2022": "Thibault Sellam et al. 2022. The MultiBERTs: BERT reproductions for "
     "robustness analysis. ICLR.",
     "Tenney et al. 2019a": "Ian Tenney et al. 2019. What do you learn from context? Probing for sentence "
@@ -155,7 +157,8 @@ def _uncertainty(result: Result) -> str:
             "the training sentences, the control labels, the order of the code and the random "
             f"weights{deterministic}. Intervals are 95 % percentiles of at least {RESAMPLES:,} bootstrap "
             f"resamples of {unit}{source}; layers are compared on the same resamples with Holm's "
-            f"correction (Holm 1979), and all layers not significantly below the best (alpha = {ALPHA}) "
+            f"correction (Holm 1979), the best one as chosen on them (Hsu 1981), and all layers not "
+            f"significantly below the best (alpha = {ALPHA}) "
             "count as the best set.")
 
 

@@ -115,17 +115,33 @@ def compare(accuracy: np.ndarray, draws: np.ndarray, against: int | None = None)
     """Each cell with one of them, the best by default.
 
     The best set, those that are ``as_good``, is what may be said of a peak: that one layer is a bit
-    better on these sentences says little.
+    better on these sentences says little. Which one is best is itself chosen by looking, and the best
+    of equal ones is always above the others: where ``against`` is None, p is how often the best of
+    *any* cell's draws, centred, is as far above the cell's own as was observed (Hsu 1981, multiple
+    comparisons with the best). Holm's correction comes on top; of equal cells one or more is then left
+    out in less than 5 of 100 cases, which a plain comparison with the winner does two or three times
+    as often.
 
     Args:
         accuracy: float ``[cells]``, as observed.
         draws: float ``[cells, resamples]`` of :func:`resample`.
     """
     accuracy = np.asarray(accuracy, float)
-    against = int(np.argmax(accuracy)) if against is None else against
+    selected = against is None
+    against = int(np.argmax(accuracy)) if selected else against
     difference, paired = accuracy - accuracy[against], draws - draws[against]
     low, high = interval(paired)
     p = np.full(len(accuracy), np.nan)
     others = [cell for cell in range(len(accuracy)) if cell != against]
-    p[others] = holm([p_value(difference[cell], paired[cell]) for cell in others])
+    if selected:
+        centred = draws - accuracy[:, None]
+        above = centred.max(0) - centred
+        p[others] = holm([_p_of_best(-difference[cell], above[cell]) for cell in others])
+    else:
+        p[others] = holm([p_value(difference[cell], paired[cell]) for cell in others])
     return Compared(against, difference, low, high, p)
+
+
+def _p_of_best(gap: float, above: np.ndarray) -> float:
+    """How often the best draw is at least ``gap`` above a cell's own; nan draws count."""
+    return float((1 + (~(above < gap - 1e-12)).sum()) / (1 + len(above)))

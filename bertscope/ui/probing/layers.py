@@ -15,7 +15,8 @@ others. Features are standardised on the training part alone; no sentence is in 
 
 **Intervals** are 95 % intervals from a bootstrap over test *sentences* (words of one sentence are not
 independent) and seeds. **The shaded layers are the best set**: all that are not significantly below
-the best one (paired bootstrap, corrected for their number after Holm 1979). A peak of one layer that
+the best one (paired bootstrap, corrected for their number after Holm 1979 and for the best one having
+been chosen by looking, Hsu 1981). A peak of one layer that
 others come near to says little.
 
 Read a number only beside its baselines. *Majority*: always the most frequent label. *Word identity*:
