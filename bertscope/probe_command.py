@@ -162,7 +162,7 @@ def _layers(text: str | None) -> tuple[int, ...] | None:
     found: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", part)
-        if not match:
+        if not match or int(match[2] or match[1]) < int(match[1]):
             raise BertScopeError(f"Layers are written like 0-3,6; {text!r} is not.")
         found += range(int(match[1]), int(match[2] or match[1]) + 1)
     return tuple(found)

@@ -405,6 +405,7 @@ def test_the_tasks_of_some_data(capsys, tree):
 
 @pytest.mark.parametrize("arguments, sentence", [
     ([], "Name a run"), (["tiny", "--seeds", "0"], "--seeds"), (["tiny", "--layers", "a"], "like 0-3,6"),
+    (["tiny", "--layers", "5-2"], "like 0-3,6"),
     (["tiny", "--layers", "9"], "no layer 9"), (["tiny", "--task", "nothing"], "no task"),
     (["tiny", "--step", "1", "--all-steps"], "either"),
     (["tiny", "--step", "7"], "no checkpoint at step"),
