@@ -126,8 +126,8 @@ def curves(look, found, random) -> None:
     plateau = peak(found[0][2]) if column == "uuas" else []
     where = f"{said(plateau)} {'are' if len(plateau) > 1 else 'is'} best" if plateau else \
         f"highest in layer {int(best.layer)}"
-    st.markdown(f"##### {measure}: {where}, {best[column]:.1%} " + (f":gray[(95 % interval {best[low]:.1%} to {best[high]:.1%}; " if low else ":gray[(")
-                + f"the chain {chain:.1%})]")
+    chance = f"95 % interval {best[low]:.1%} to {best[high]:.1%}; " if low else ""
+    st.markdown(f"##### {measure}: {where}, {best[column]:.1%} :gray[({chance}the chain {chain:.1%})]")
     name = f"{look.chosen.stem}-structural-probe"
     frame.figure(figures.layers(drawn, [("chain", chain)], measure, best=plateau), name, "tree_curve")
     table = pd.concat([own.layers.assign(checkpoint=choice.label) for choice, _, own in found]
