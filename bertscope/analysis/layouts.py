@@ -59,7 +59,7 @@ def umap(vectors: np.ndarray, dimensions: int = 2, seed: int = 0, start: np.ndar
     except ImportError:
         raise BertScopeError("UMAP needs a package: pip install umap-learn.") from None
     reduced = _reduced(vectors)
-    begin = _components(reduced, dimensions) if start is None else np.asarray(start, np.float64)
+    begin = principal(reduced, dimensions)[0] if start is None else np.asarray(start, np.float64)
     model = UMAP(n_neighbors=min(15, len(vectors) - 1), n_components=dimensions,
                  init=_scaled(begin, 3.0), random_state=seed, n_jobs=1, verbose=True)
     return model.fit_transform(reduced).astype(np.float64)
