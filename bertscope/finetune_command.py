@@ -205,9 +205,9 @@ def _grid(start: str) -> list[float]:
     import json
 
     from bertscope.config import ModelConfig
-    from bertscope.finetuning.config import default_learning_rate
+    from bertscope.finetuning.config import default_learning_rate, random_weights
 
-    name, width = start.removeprefix("random").removeprefix(":"), ModelConfig().hidden_size
+    (_, name), width = random_weights(start), ModelConfig().hidden_size
     if name:
         try:
             folder = Path(runs.find_checkpoint(name))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,6 +62,20 @@ def finished(root, checkpoint):
         made[task] = make(root, checkpoint, f"finished-{task}", task)
         train(made[task])
     return made
+
+
+@pytest.mark.parametrize("start, random, path", [
+    ("random", True, None), ("random:random-tiny", True, "step"), ("random-tiny", False, "step"),
+    ("random-tiny@0", False, "step")])
+def test_a_run_that_is_called_random_something_is_a_run(start, random, path, tiny_root, tmp_path):
+    """A run that began with random:tiny is called so."""
+    from bertscope.finetuning.config import random_weights
+    from bertscope.finetuning.start import origin
+
+    shutil.copytree(tiny_root / "tiny", tmp_path / "random-tiny")
+    assert random_weights(start)[0] is random
+    found = origin(start, tmp_path)["path"]
+    assert found is None if path is None else "random-tiny/checkpoints/step-" in found
 
 
 def weights(run) -> bytes:

@@ -137,6 +137,15 @@ class FinetuneConfig(Settings):
                                  f"{layer!r}.")
 
 
+def random_weights(start: str) -> tuple[bool, str]:
+    """Whether a starting point has random weights, and the checkpoint in it, "" where there is none.
+
+    A run may be called ``random-books``: only ``random`` and ``random:NAME`` are random.
+    """
+    first, _, name = start.partition(":")
+    return (True, name) if first == "random" else (False, start)
+
+
 SECTIONS = {"data": DataConfig, "head": HeadConfig, "training": FinetuneTraining}
 
 

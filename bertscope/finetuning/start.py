@@ -12,13 +12,12 @@ from bertscope import runs
 from bertscope.analysis.loading import LoadedModel, load
 from bertscope.config import ModelConfig, RunConfig
 from bertscope.errors import BertScopeError
-from bertscope.finetuning.config import FinetuneConfig
+from bertscope.finetuning.config import FinetuneConfig, random_weights
 from bertscope.finetuning.data import Dataset
 from bertscope.finetuning.heads import body, depth, new_model, task_config
 from bertscope.finetuning.tasks import TaskSpec
 from bertscope.models import build, parts
 
-RANDOM = "random"
 #: Vocabulary and longest input of a model that is made for the task.
 VOCABULARY, MOST_PIECES = 4096, 128
 
@@ -38,7 +37,7 @@ def origin(start: str, root: Path) -> dict:
     Raises:
         BertScopeError: the run has no such checkpoint.
     """
-    name = start.removeprefix(RANDOM).removeprefix(":")
+    _, name = random_weights(start)
     if not name:
         return {"path": None}
     path = runs.find_checkpoint(name, root)
@@ -68,7 +67,7 @@ def begin(config: FinetuneConfig, path: str | None, data: Dataset, spec: TaskSpe
     Raises:
         BertScopeError: the checkpoint cannot be opened, or has too few layers.
     """
-    seed, random = config.training.seed, config.start.startswith(RANDOM)
+    seed, (random, _) = config.training.seed, random_weights(config.start)
     if path is None:
         path = _tiny(data, scratch, seed)
     loaded = load(path)

@@ -10,7 +10,8 @@ import streamlit as st
 from bertscope import launch, runs
 from bertscope.config import ModelConfig
 from bertscope.errors import BertScopeError
-from bertscope.finetuning.config import SECTIONS, FinetuneConfig, default_learning_rate
+from bertscope.finetuning.config import (
+    SECTIONS, FinetuneConfig, default_learning_rate, random_weights)
 from bertscope.ui import frame, loaders, run_form
 from bertscope.ui.fine_tuning import empty, examples, tuned_run
 from bertscope.ui.frame import show_error
@@ -161,7 +162,7 @@ def _start(main: Choice, other: Choice | None) -> str:
 
 def shape(start: str) -> tuple[int, int]:
     """Width and layers of a starting point; a base model's where they are not known."""
-    name = start.removeprefix("random").removeprefix(":")
+    _, name = random_weights(start)
     if not name:
         return ModelConfig().hidden_size, ModelConfig().num_hidden_layers
     try:
