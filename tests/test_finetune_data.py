@@ -199,6 +199,41 @@ def test_a_bad_row_is_named_and_skipped_only_on_demand(kind, tmp_path):
     assert any("Left out as unusable: 1 rows" in note and said in note for note in data.notes)
 
 
+def test_a_number_that_is_none_is_named_and_skipped_on_demand(tmp_path):
+    table(tmp_path / "train.csv", [(f"t {i}", str(i / 4)) for i in range(9)])
+    table(tmp_path / "dev.csv", [("x", "1.5"), ("y", "nan"), ("z", "n/a")])
+    said = refused("dev.csv, line 3: the label 'nan' is not a number", source=str(tmp_path))
+    assert "1 more such rows" in said and "--skip-bad" in said
+    data = read(DataConfig(source=str(tmp_path), skip_bad=True))
+    assert data.numbers and [e.label for e in data.valid] == [1.5]
+    mixed = table(tmp_path / "d.csv", [(f"t {i}", str(i) if i else "?") for i in range(30)])
+    refused("line 2: the label '\\?' is not a number", source=mixed, labels="numbers")
+    data = read(DataConfig(source=mixed, labels="numbers", skip_bad=True))
+    assert len(data.train) + len(data.valid) + len(data.test) == 29
+
+
+def test_labels_that_are_nearly_numbers_are_classes(tmp_path):
+    for one, two in (("--3", "--4"), ("9" * 5000, "8" * 5000)):
+        path = table(tmp_path / "d.csv", [(f"t {i}", (one, two)[i % 2]) for i in range(30)])
+        assert read(DataConfig(source=path, labels="classes")).labels == tuple(sorted((one, two)))
+
+
+@pytest.mark.parametrize("answers", [{"text": ["Bob"], "answer_start": 7}, "[" * 200_000,
+                                     [{"text": "Bob", "answer_start": float("inf")}]])
+def test_answers_of_another_shape_are_named(answers, tmp_path):
+    path = write(tmp_path / "d.jsonl", json.dumps(
+        {"question": "who?", "context": "it was Bob.", "answers": answers}))
+    refused("d.jsonl, line 1: the answers are not answers with their places", source=path)
+
+
+def test_words_or_tags_that_are_no_list_are_named(tmp_path):
+    rows = [{"tokens": ["a", "b"], "tags": ["X", "Y"]}] * 3
+    path = write(tmp_path / "d.jsonl", "\n".join(map(json.dumps, [*rows, {"tokens": ["a"], "tags": 5}])))
+    refused("line 4: it has 1 words but 0 tags", source=path)
+    path = write(tmp_path / "e.jsonl", "\n".join(map(json.dumps, [*rows, {"tokens": 7, "tags": ["X"]}])))
+    refused("line 4: it has no words", source=path)
+
+
 def test_a_label_that_training_has_not_is_named(tmp_path):
     table(tmp_path / "train.csv", TEXTS)
     table(tmp_path / "dev.csv", TEXTS[:5])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from bertscope.errors import BertScopeError
 from bertscope.finetuning.config import DataConfig
-from bertscope.finetuning.data.columns import Bad, as_numbers, examples, guess
+from bertscope.finetuning.data.columns import Bad, as_numbers, examples, guess, number
 from bertscope.finetuning.data.examples import Answer, Dataset, Labelled, Question, Tagged
 from bertscope.finetuning.data.parts import PARTS, divide, draw, find_parts, shared
 from bertscope.finetuning.data.rows import Row, read_rows
@@ -41,8 +42,7 @@ def read(config: DataConfig, seed: int = 0) -> Dataset:
     if task in ("sentence", "pair"):
         numbers = as_numbers(found["train"], config.labels)
         if numbers:
-            found = {part: [replace(e, label=_number(e)) for e in own]
-                     for part, own in found.items()}
+            notes += _numbers(found, config.skip_bad)
         else:
             labels = _sorted({e.label for e in found["train"]})
     elif task == "tokens":
@@ -145,13 +145,19 @@ def _known_labels(found: dict[str, list], labels: tuple[str, ...], skip: bool) -
 
 def _sorted(labels: set[str]) -> tuple[str, ...]:
     """By number where all are numbers."""
-    if all(label.lstrip("-").isdecimal() for label in labels):
+    if all(re.fullmatch(r"-?\d{1,100}", label) for label in labels):
         return tuple(sorted(labels, key=int))
     return tuple(sorted(labels))
 
 
-def _number(example: Labelled) -> float:
-    try:
-        return float(example.label)
-    except ValueError:
-        raise BertScopeError(f"{example.where}: the label {example.label!r} is not a number.") from None
+def _numbers(found: dict[str, list], skip: bool) -> list[str]:
+    """Turn the labels into numbers; drop, or refuse, what has none."""
+    bad = Bad()
+    for part, own in found.items():
+        found[part] = kept = []
+        for example in own:
+            if (value := number(example.label)) is None:
+                bad.add(example.where, f"the label {example.label!r} is not a number.")
+            else:
+                kept.append(replace(example, label=value))
+    return bad.settle(skip)

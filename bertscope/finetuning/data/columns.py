@@ -202,7 +202,9 @@ def _items(value) -> tuple[str, ...]:
     """A list, or a string with spaces between."""
     if isinstance(value, str):
         value = value.split()
-    return tuple("" if item is None else str(item) for item in value or ())
+    elif not isinstance(value, (list, tuple)):
+        value = ()
+    return tuple("" if item is None else str(item) for item in value)
 
 
 def _question(row: Row, columns: Columns) -> Question | str:
@@ -228,18 +230,21 @@ def _answers(value, start=None) -> tuple[Answer, ...] | None:
     if isinstance(value, str) and value[:1] in "[{":
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if isinstance(value, dict) and isinstance(value.get("text"), (list, tuple)):
+        starts = value.get("answer_start", [])
+        if not isinstance(starts, (list, tuple)):
+            return None
         value = [{"text": t, "answer_start": s}
-                 for t, s in zip(value["text"], value.get("answer_start", []), strict=False)]
+                 for t, s in zip(value["text"], starts, strict=False)]
     elif value in (None, ""):
         value = []
     elif isinstance(value, (str, dict)):
         value = [value if isinstance(value, dict) else {"text": value, "answer_start": start}]
     try:
         made = [Answer(str(a["text"]), int(a["answer_start"])) for a in value]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     if any(answer.start < 0 for answer in made):
         return None
@@ -250,21 +255,18 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
+def number(label: str) -> float | None:
+    """A label as a finite number; None where it is none."""
+    try:
+        value = float(label)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
 def as_numbers(found: list[Labelled], wish: str) -> bool:
     """Whether the labels are numbers to be predicted rather than names of classes."""
-    def number(label) -> float | None:
-        try:
-            value = float(label)
-        except ValueError:
-            return None
-        return value if math.isfinite(value) else None
-
     values = [number(example.label) for example in found]
-    if wish == "numbers":
-        if None in values:
-            odd = found[values.index(None)]
-            raise BertScopeError(f"{odd.where}: the label {odd.label!r} is not a number.")
-        return True
-    if wish == "classes" or None in values:
-        return False
+    if wish != "auto" or None in values:
+        return wish == "numbers"
     return any(value % 1 for value in values) or len(Counter(values)) > 100
