@@ -268,6 +268,7 @@ def test_more_words_than_tags(tmp_path):
     ("d.parquet", "no parquet", "is not a Parquet file"),
     ("d.xml", "<pair>", "not well-formed XML"),
     ("d.json", '{"data": [{"paragraphs": [{"qas": [{}]}]}]}', "not laid out like SQuAD"),
+    ("d.json", '{"data": [{"paragraphs": null}]}', "not laid out like SQuAD: articles"),
     ("d.csv", "text,text\na,b\n", "two columns of the same name"),
     ("d.csv", "text,label\n", "no row that can be read"),
     ("d.csv", "text,label\na,x\nb,x\nc,x\n", "nothing to tell apart"),
@@ -289,6 +290,16 @@ def test_a_missing_file_and_a_folder_without_parts(tmp_path):
     table(tmp_path / "one.csv", TEXTS), table(tmp_path / "two.csv", TEXTS)
     refused("call them train, dev and test", source=str(tmp_path))
     refused("file of the test part", source=str(tmp_path / "one.csv"), test="none.csv")
+    refused("~no-such-user/d.csv does not exist", source="~no-such-user/d.csv")
+    refused("cannot be read|does not exist", source=str(tmp_path / "one.csv"), valid="y" * 300)
+    empty = read(DataConfig(source=str(tmp_path / "one.csv"), test=write(tmp_path / "none.csv", "")))
+    assert empty.test == [] and "There is no test part." in empty.notes
+
+
+def test_half_a_surrogate_pair_is_no_character(tmp_path):
+    path = write(tmp_path / "d.jsonl", "\n".join(
+        '{"text": "a \\ud800 %d", "label": "l\\ud800%d"}' % (i, i % 2) for i in range(30)))
+    assert read(DataConfig(source=path)).labels == ("l?0", "l?1")
 
 
 def test_the_hub_needs_its_package(monkeypatch):

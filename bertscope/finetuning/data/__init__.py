@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from bertscope.corpus.files import readable
 from bertscope.errors import BertScopeError
 from bertscope.finetuning.config import DataConfig
 from bertscope.finetuning.data.columns import Bad, as_numbers, examples, guess, number
@@ -78,7 +79,7 @@ def _from_files(config: DataConfig, notes: list[str]) -> tuple[str, dict[str, li
         notes.append("There is no train part: dev is for training, as in RTE's challenges.")
     columns = guess(rows["train"], config, config.source)
     notes.append(str(columns))
-    if "test" in rows and columns.task != "question" and all(
+    if rows.get("test") and columns.task != "question" and all(
             row.values and row.values.get(columns.label, "?") in (None, "") for row in rows["test"]):
         del rows["test"]
         notes.append("The test part has no labels, and is left out.")
@@ -97,14 +98,23 @@ def _rows(config: DataConfig) -> dict[str, list[Row]]:
         rows = hub_rows(config.source.removeprefix("hf:"))
     else:
         rows = {part: [row for file in files for row in read_rows(file, config.header)]
-                for part, files in find_parts(Path(config.source).expanduser()).items()}
+                for part, files in find_parts(_path(config.source)).items()}
     for part in ("valid", "test"):
         if (own := getattr(config, part)) is not None:
-            path = Path(own).expanduser()
-            if not path.is_file():
+            path = _path(own)
+            with readable(own):
+                there = path.is_file()
+            if not there:
                 raise BertScopeError(f"The file of the {part} part, {own}, does not exist.")
             rows[part] = read_rows(path, config.header)
     return rows
+
+
+def _path(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # ~nobody
+        raise BertScopeError(f"{name} does not exist.") from None
 
 
 # -- parts ------------------------------------------------------------------------------------

@@ -143,8 +143,17 @@ def _json_lines(path: Path, header: bool) -> Iterator[Row]:
 
 def _record(record, where: str) -> Row:
     if isinstance(record, dict):
-        return Row(where, record)
+        return Row(where, _whole(record))
     return Row(where, None, "it is not a JSON object.")
+
+
+def _whole(value):
+    """Without halves of surrogate pairs, which JSON can escape and no tokenizer or terminal takes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return {_whole(k): _whole(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def _squad(data: list, name: str) -> Iterator[Row]:
@@ -157,8 +166,11 @@ def _squad(data: list, name: str) -> Iterator[Row]:
                     yield Row(f"{name}, question {asked.get('id', '?')}",
                               {"question": asked["question"], "context": paragraph["context"],
                                "answers": answers, "id": str(asked.get("id", ""))})
-    except (KeyError, TypeError, AttributeError) as error:
+    except KeyError as error:
         raise BertScopeError(f"{name} is not laid out like SQuAD: {error} is missing.") from None
+    except (TypeError, AttributeError):
+        raise BertScopeError(f"{name} is not laid out like SQuAD: articles with paragraphs, these "
+                             "with questions.") from None
 
 
 # -- words in columns -------------------------------------------------------------------------
