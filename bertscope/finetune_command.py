@@ -188,7 +188,7 @@ def _sweep(config: FinetuneConfig, starts: list[str], args) -> int:
         try:
             table.to_csv(args.output, index=False)
         except OSError as error:
-            raise BertScopeError(f"{args.output} cannot be written: {error.strerror}.") from None
+            raise BertScopeError(f"{args.output} cannot be written: {error.strerror or error}.") from None
     return 0
 
 

@@ -344,3 +344,18 @@ def test_a_fine_tuned_run_keeps_json_and_its_seal(finished):
     for line in lines(run).splitlines():
         json.loads(line)
     assert all(damage(c.path) is None for c in run.checkpoints())
+
+
+def test_a_linear_model_of_one_label_says_that_label(tmp_path):
+    """A single training example has but one."""
+    from bertscope.finetuning.baselines import linear
+    from bertscope.finetuning.config import DataConfig
+    from bertscope.finetuning.data import read
+
+    place = tmp_path / "d.conll"
+    place.write_text("\n\n".join(f"a{i} X\nb X" if i % 2 else f"c{i} Y\nd Y" for i in range(40)))
+    for source in ("miniworld", str(place)):
+        data = read(DataConfig(source=source, most_train=1))
+        only = data.train[0].label if source == "miniworld" else data.train[0].tags[0]
+        own = [e.label if source == "miniworld" else e.tags[0] for e in data.valid]
+        assert linear(data)["accuracy"] == pytest.approx(own.count(only) / len(own))

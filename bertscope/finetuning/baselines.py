@@ -53,7 +53,7 @@ STRENGTHS = (0.1, 1.0, 10.0)
 def _texts(data: Dataset, examples: Sequence) -> dict[str, float]:
     from scipy.sparse import hstack
     from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.linear_model import Ridge
 
     def sides(own) -> list[list[str]]:
         if data.task == "sentence":
@@ -77,19 +77,30 @@ def _texts(data: Dataset, examples: Sequence) -> dict[str, float]:
         return metrics.of_labels([index[e.label] for e in own], [index[a] for a in answers],
                                  len(data.labels))
 
-    models = [(Ridge(alpha=1 / c) if data.numbers else LogisticRegression(C=c, max_iter=1000))
-              .fit(fitted, [e.label for e in data.train]) for c in STRENGTHS]
+    labels = [e.label for e in data.train]
+    models = [(Ridge(alpha=1 / c) if data.numbers else _classifier(labels, C=c)).fit(fitted, labels)
+              for c in STRENGTHS]
     key = "pearson" if data.numbers else "accuracy"
     return score(max(models, key=lambda model: score(model, data.valid)[key]), examples)
 
 
+def _classifier(labels: Sequence[str], **settings):
+    """Logistic regression; that label alone where a few examples happen to have but one."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    if len(set(labels)) < 2:
+        return DummyClassifier()
+    return LogisticRegression(max_iter=1000, **settings)
+
+
 def _tokens(data: Dataset, examples: Sequence) -> dict[str, float]:
     from sklearn.feature_extraction import DictVectorizer
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    model = make_pipeline(DictVectorizer(), LogisticRegression(C=1.0, max_iter=1000, tol=1e-3))
-    model.fit([f for e in data.train for f in _looks(e.words)], [t for e in data.train for t in e.tags])
+    tags = [tag for e in data.train for tag in e.tags]
+    model = make_pipeline(DictVectorizer(), _classifier(tags, C=1.0, tol=1e-3))
+    model.fit([f for e in data.train for f in _looks(e.words)], tags)
     found = [list(model.predict(_looks(e.words))) for e in examples]
     return metrics.of_tags([e.tags for e in examples], found, metrics.is_bio(data.labels))
 
