@@ -359,3 +359,16 @@ def test_a_linear_model_of_one_label_says_that_label(tmp_path):
         only = data.train[0].label if source == "miniworld" else data.train[0].tags[0]
         own = [e.label if source == "miniworld" else e.tags[0] for e in data.valid]
         assert linear(data)["accuracy"] == pytest.approx(own.count(only) / len(own))
+
+
+def test_a_run_that_is_deleted_while_it_trains_ends_with_a_sentence(root, checkpoint, monkeypatch):
+    run, append = make(root, checkpoint, "deleted", "sentence"), runs.Run.append_metrics
+
+    def delete(self, record, **clock):
+        shutil.rmtree(self.path)
+        append(self, record, **clock)
+
+    monkeypatch.setattr(runs.Run, "append_metrics", delete)
+    with pytest.raises(BertScopeError, match="'deleted' was deleted: its training ends"):
+        train(run)
+    assert not run.path.exists()

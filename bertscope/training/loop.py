@@ -327,6 +327,9 @@ def _failures_noted(run: Run, main: bool):
     try:
         yield
     except BaseException as error:
+        if isinstance(error, OSError) and not run.path.is_dir():
+            raise BertScopeError(f"The folder of run {run.name!r} was deleted: its training ends.") \
+                from None
         if main and not isinstance(error, _Stopped):
             known = isinstance(error, BertScopeError)
             if not known and not isinstance(error, KeyboardInterrupt):
