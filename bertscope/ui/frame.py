@@ -148,7 +148,9 @@ def set_state(**values) -> None:
 
 
 def try_this(*experiments: tuple[str, Callable[[], None]], note: str = "") -> None:
-    """Two or three one-click experiments: a label (plain text) and what it does."""
+    """Two or three one-click experiments: a label (plain text) and what it does; nothing if none."""
+    if not experiments:
+        return
     with st.container(horizontal=True, vertical_alignment="center", key="try_this"):
         st.markdown("**Try this**", width="content")
         for number, (label, act) in enumerate(experiments):
