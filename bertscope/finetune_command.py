@@ -169,7 +169,7 @@ def _sweep(config: FinetuneConfig, starts: list[str], args) -> int:
     from bertscope.finetuning import sweep
 
     if args.worth:
-        if len(starts) != 1:
+        if len(args.starts or ()) != 1:
             raise BertScopeError("--worth takes one run after --from.")
         starts = sweep.milestones(runs.open_run(starts[0]))
     rates = args.learning_rates or (_grid(starts[0]) if args.grid else ())

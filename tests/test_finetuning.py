@@ -318,6 +318,8 @@ def test_from_a_run_of_ours_by_the_command_line(root, tiny_run, capsys, monkeypa
     (["miniworld", "--seeds", "0"], "--seeds must be at least 1"),
     (["none.csv", "--check"], "does not exist"),
     (["miniworld", "--grid", "--name", "x"], "names its runs itself"),
+    (["miniworld", "--worth"], "--worth takes one run after --from"),
+    (["~no-such-user/d.csv", "--check"], "does not exist"),
 ])
 def test_what_the_command_line_refuses(tiny_run, arguments, said, capsys, monkeypatch):
     import re
