@@ -271,6 +271,7 @@ def test_more_words_than_tags(tmp_path):
     ("d.json", '{"data": [{"paragraphs": null}]}', "not laid out like SQuAD: articles"),
     ("d.csv", "text,text\na,b\n", "two columns of the same name"),
     ("d.csv", "text,label\n", "no row that can be read"),
+    ("d.csv", "text,label\na\n", "can be read. The first: d.csv, line 2: it has 1 columns where 2"),
     ("d.csv", "text,label\na,x\nb,x\nc,x\n", "nothing to tell apart"),
     ("d.csv", "number\n1\n2\n", "no column looks like"),
     ("d.jsonl", '{"text": {"a": 1}, "label": "x"}\n', "no column looks like|is not text"),

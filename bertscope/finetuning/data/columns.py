@@ -73,7 +73,8 @@ def guess(rows: list[Row], config: DataConfig, name: str) -> Columns:
     """
     first = next((row.values for row in rows if row.values), None)
     if first is None:
-        raise BertScopeError(f"{name} has no row that can be read.")
+        why = f" The first: {rows[0].where}: {rows[0].why}" if rows else ""
+        raise BertScopeError(f"{name} has no row that can be read.{why}")
     known = {column.lower(): column for column in first}
     for what in (config.text, config.pair, config.label):
         if what is not None and what not in first:
