@@ -71,6 +71,7 @@ def finetune(args) -> int:
         if given(args) or args.source or args.starts or args.name:
             raise BertScopeError("--resume goes on with the run's own configuration; it takes no "
                                  "other setting.")
+        _nothing_after_the_background(args)
         return _train(_resumed(args.resume), args)
     starts = args.starts or ["random"]
     config = FinetuneConfig().override(
@@ -85,7 +86,14 @@ def finetune(args) -> int:
         return _sweep(config, starts, args)
     from bertscope.finetuning.launch import create
 
+    _nothing_after_the_background(args)
     return _train(create(config, args.name), args)
+
+
+def _nothing_after_the_background(args) -> None:
+    if args.background and args.test:
+        raise BertScopeError("--test looks at the test part when training has ended, and --background does "
+                             "not wait for that: give --resume NAME --test afterwards.")
 
 
 def _resumed(name: str) -> runs.Run:

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from test_app import NAMES, address, after_the_first_visit, app, figures, said
+from test_app import NAMES, address, after_the_first_visit, app, figures, own_runs, said
 
 from bertscope.finetuning import outcome, predict, results, sweep
 from bertscope.finetuning.config import SECTIONS, FinetuneConfig
@@ -16,7 +16,7 @@ from bertscope.finetuning.launch import create
 from bertscope.runs import list_runs, open_run
 from bertscope.training.loop import train
 
-__all__ = ["after_the_first_visit"]  # a fixture
+__all__ = ["after_the_first_visit", "own_runs"]  # fixtures
 SMALL = {"data.most_train": 64, "data.most_valid": 24, "data.most_test": 16, "training.epochs": 2.0,
          "training.batch_size": 16, "training.threads": 1, "training.log_every": 1}
 RUNS = {"tags": {"data.task": "tokens"}, "pairs": {"data.task": "pair"},
@@ -47,15 +47,6 @@ def root(tiny_root, tmp_path_factory):
 def runs(root, monkeypatch):
     monkeypatch.setenv("BERTSCOPE_RUNS", str(root))
     return root
-
-
-@pytest.fixture
-def own_runs(tiny_root, tmp_path, monkeypatch):
-    """A folder with the pretrained run alone."""
-    folder = tmp_path / "runs"
-    shutil.copytree(tiny_root / "tiny", folder / "tiny", ignore=shutil.ignore_patterns("analysis"))
-    monkeypatch.setenv("BERTSCOPE_RUNS", str(folder))
-    return folder
 
 
 def page(**more):

@@ -319,6 +319,7 @@ def test_from_a_run_of_ours_by_the_command_line(root, tiny_run, capsys, monkeypa
     (["none.csv", "--check"], "does not exist"),
     (["miniworld", "--grid", "--name", "x"], "names its runs itself"),
     (["miniworld", "--worth"], "--worth takes one run after --from"),
+    (["miniworld", "--background", "--test"], "--resume NAME --test"),
     (["~no-such-user/d.csv", "--check"], "does not exist"),
 ])
 def test_what_the_command_line_refuses(tiny_run, arguments, said, capsys, monkeypatch):
