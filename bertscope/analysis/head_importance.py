@@ -14,7 +14,6 @@ from bertscope.errors import BertScopeError
 
 if TYPE_CHECKING:
     import pandas as pd
-    import torch
 
     from bertscope.analysis.activations import LoadedModel, Progress
     from bertscope.analysis.inputs import Made

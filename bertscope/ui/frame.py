@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -172,10 +173,19 @@ def beside(count: int, key: str) -> list:
         return list(st.columns(count))
 
 
+def download(label: str, make, name: str, key: str, help: str | None = None) -> None:
+    """The file that ``make()`` returns, made when it is asked for. (With the bytes themselves the browser
+    would fetch them for a button that nobody presses, and complain if the run is deleted meanwhile.)"""
+    st.download_button(label, make, file_name=name, mime=mimetypes.guess_type(name)[0],
+                       icon=":material/download:", on_click="ignore", key=key, type="tertiary", help=help)
+
+
 def download_csv(frame, name: str, label: str = "CSV", key: str | None = None) -> None:
-    st.download_button(label, frame.to_csv(index=False).encode(), file_name=f"{name}.csv",
-                       mime="text/csv", icon=":material/download:", on_click="ignore",
-                       key=key or f"csv_{name}", type="tertiary")
+    """A table, or a function that makes one that may be large, as CSV."""
+    def csv() -> bytes:
+        return (frame() if callable(frame) else frame).to_csv(index=False).encode()
+
+    download(label, csv, f"{name}.csv", key or f"csv_{name}")
 
 
 def figure(fig, name: str, key: str, **more):
@@ -193,6 +203,4 @@ def download_figure(fig, name: str, key: str) -> None:
         return saved.to_html(include_plotlyjs=True).replace(
             "<body>", f'<body style="background:{ground}">', 1).encode()
 
-    st.download_button("Figure (HTML)", page,
-                       file_name=f"{name}.html", mime="text/html", icon=":material/download:",
-                       on_click="ignore", key=key, type="tertiary")
+    download("Figure (HTML)", page, f"{name}.html", key)

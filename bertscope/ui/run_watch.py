@@ -12,7 +12,7 @@ from bertscope import launch
 from bertscope.errors import BertScopeError
 from bertscope.runs import ACTIVE, Run
 from bertscope.ui import curves, loaders
-from bertscope.ui.frame import download_csv, show_error
+from bertscope.ui.frame import download, download_csv, show_error
 from bertscope.ui.selection import find_run
 from bertscope.ui.text import markdown
 
@@ -296,9 +296,7 @@ def _configuration(run: Run) -> None:
     rows = _flat(record.get("config", {})) + _flat(facts)
     st.dataframe({"setting": [k for k, _ in rows], "value": [str(v) for _, v in rows]},
                  hide_index=True, width="stretch", height=320)
-    st.download_button("config.json", json.dumps(record, indent=2), f"{run.name}-config.json",
-                       "application/json", icon=":material/download:", on_click="ignore",
-                       type="tertiary")
+    download("config.json", lambda: json.dumps(record, indent=2), f"{run.name}-config.json", "config_json")
 
 
 def _flat(values, path: str = "") -> list[tuple[str, object]]:

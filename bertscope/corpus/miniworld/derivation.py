@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertscope.corpus.miniworld import lexicon
-from bertscope.corpus.miniworld.grammar import SCRIPT, Node, Skeleton, skeletons
+from bertscope.corpus.miniworld.grammar import SCRIPT, Node, skeletons
 from bertscope.corpus.miniworld.lexicon import (
     ADJECTIVE_SLOTS, ADVERB_SLOTS, DEFINITE, FEMALE, FUTURE, KNOWN, LITERALS, MALE, NAMES, NEXT,
     NOUN_SLOTS, PAST, PLUR, PREPOSITION_SLOTS, PRESENT, PROBLEMS, PRONOUNS, REMEDIES, SEVERAL,

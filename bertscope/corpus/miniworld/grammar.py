@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from bertscope.corpus.miniworld.lexicon import (
-    ADJECTIVE_SLOTS, ADVERB_SLOTS, FUTURE, LITERALS, NOUN_SLOTS, PAST, PLUR, PREPOSITION_SLOTS,
+    FUTURE, LITERALS, NOUN_SLOTS, PAST, PLUR, PREPOSITION_SLOTS,
     PRESENT, SING, VERB_SLOTS)
 
 MIN_WORDS, MAX_WORDS = 5, 14

@@ -7,6 +7,7 @@ import streamlit as st
 from bertscope.ui.attention import Look, parts, pictures
 from bertscope.ui.attention.parts import Side
 from bertscope.ui.components import head_map, heads
+from bertscope.ui.frame import download
 from bertscope.ui.text import markdown
 
 EXPLANATION = r"""
@@ -56,11 +57,10 @@ def show(look: Look) -> None:
         pictures.downloads(sides[0], head,
                            lambda: head_map.as_page(pictures.as_map(sides[0], head),
                                                     f"Head {head[0] + 1}-{head[1] + 1}"), "open")
-        st.download_button("All heads (HTML)", lambda: heads.as_page(
+        download("All heads (HTML)", lambda: heads.as_page(
             small_maps(sides[0]), f"Attention of {sides[0].choice.label}"),
-            f"{sides[0].choice.stem}-heads.html", "text/html", icon=":material/download:",
-            on_click="ignore", type="tertiary", help="The small maps, with values by the mouse; works "
-                                                     "without a network.")
+            f"{sides[0].choice.stem}-heads.html", "heads_html",
+            help="The small maps, with values by the mouse; works without a network.")
 
 
 def wide(side: Side) -> bool:

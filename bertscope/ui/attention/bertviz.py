@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.ui.attention import Look, reading
+from bertscope.ui.frame import download
 
 VIEWS = ("head", "model", "neuron")
 #: Numbers of one page that are sent without being asked for.
@@ -40,9 +41,8 @@ def show(look: Look) -> None:
         st.caption("The colours are, from left to right, heads " + ", ".join(sorted(chosen, key=int)) + ".")
     if look.other is not None:
         st.caption("bertviz shows one checkpoint at a time, the first one.")
-    st.download_button(f"This view (HTML, {len(page) / 1e6:.1f} MB)", page,
-                       f"{look.chosen.stem}-{view}-view.html", "text/html", icon=":material/download:",
-                       on_click="ignore", type="tertiary")
+    download(f"This view (HTML, {len(page) / 1e6:.1f} MB)", lambda: page,
+             f"{look.chosen.stem}-{view}-view.html", "bertviz_html")
 
 
 def numbers(look: Look, view: str, length: int) -> int:

@@ -151,12 +151,11 @@ def pictures(sides, measure: str, layer: int, head: int | None, place: int | Non
             head_map.head_map(right_map, f"flow_{key}")
         if key == "main":
             with st.container(horizontal=True):
-                st.download_button("These numbers (CSV)", lambda one=one, shown=shown: table(shown, one),
-                                   f"{stem}-flow.csv", "text/csv", icon=":material/download:",
-                                   on_click="ignore", type="tertiary")
-                st.download_button("Picture (HTML)", lambda: head_map.as_page(right_map, f"{measure}, {name}"),
-                                   f"{stem}-flow.html", "text/html", icon=":material/download:",
-                                   on_click="ignore", type="tertiary")
+                frame.download("These numbers (CSV)", lambda one=one, shown=shown: table(shown, one),
+                               f"{stem}-flow.csv", "flow_csv")
+                frame.download("Picture (HTML)",
+                               lambda right_map=right_map: head_map.as_page(right_map, f"{measure}, {name}"),
+                               f"{stem}-flow.html", "flow_html")
 
 
 def as_read(look: Look, place: int | None) -> list[str]:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from bertscope.ui.attention.parts import Side
 from bertscope.ui.components import head_map
+from bertscope.ui.frame import download
 from bertscope.ui.text import markdown
 
 
@@ -42,12 +43,10 @@ def lacks(side: Side, head: tuple[int, int]) -> bool:
 def downloads(side: Side, head: tuple[int, int], page, key: str) -> None:
     """The weights (CSV) and the picture (``page()`` -> bytes of an HTML file), made when asked for."""
     name = name_of(side, head)
-    st.download_button(f"Head {head[0] + 1}-{head[1] + 1} (CSV)", lambda: table(side, head),
-                       f"{name}.csv", "text/csv", icon=":material/download:", on_click="ignore",
-                       type="tertiary", key=f"csv_{key}")
-    st.download_button("Picture (HTML)", page, f"{name}.html", "text/html", icon=":material/download:",
-                       on_click="ignore", type="tertiary", key=f"html_{key}",
-                       help="One file with everything in it; works without a network.")
+    download(f"Head {head[0] + 1}-{head[1] + 1} (CSV)", lambda: table(side, head), f"{name}.csv",
+             f"csv_{key}")
+    download("Picture (HTML)", page, f"{name}.html", f"html_{key}",
+             help="One file with everything in it; works without a network.")
 
 
 def table(side: Side, head: tuple[int, int]) -> bytes:

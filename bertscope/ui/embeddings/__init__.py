@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +34,3 @@ def keep_state() -> None:
     for key in KEPT:
         if key in st.session_state:
             st.session_state[key] = st.session_state[key]
-
-
-def download_csv(make: Callable[[], Any], name: str, key: str, label: str = "CSV") -> None:
-    """A file of the DataFrame ``make()``, which may be large: made when it is asked for."""
-    st.download_button(label, lambda: make().to_csv(index=False).encode(), f"{name}.csv",
-                       "text/csv", icon=":material/download:", on_click="ignore", key=key,
-                       type="tertiary")

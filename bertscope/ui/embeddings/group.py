@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.ui.embeddings import download_csv
+from bertscope.ui.frame import download_csv
 from bertscope.ui.text import markdown, shorten
 
 PARAMETER = "point"
@@ -70,8 +70,8 @@ def show(found, gathered: list[int], numbers, side: dict, coordinates, label: st
                    + "Mark a line for its nearest. A double click on the map lets a group go.")
         download_csv(lambda: table.assign(**{f"map {letter}": places[:, i] for i, letter in
                                              enumerate("xyz"[:places.shape[1]])}),
-                     f"{side['choice'].stem}-layer-{side['layer']}-group", "group_csv",
-                     "This group (CSV)")
+                     f"{side['choice'].stem}-layer-{side['layer']}-group", "This group (CSV)",
+                     "group_csv")
 
 
 def take_row() -> None:

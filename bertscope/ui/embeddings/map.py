@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders, looking
-from bertscope.ui.embeddings import Look, download_csv, figures, group, results, sources
+from bertscope.ui.embeddings import Look, figures, group, results, sources
 from bertscope.ui.text import markdown
 
 METHODS = {"PCA": "pca", "t-SNE": "tsne", "UMAP": "umap"}
@@ -196,8 +196,8 @@ def one(found, side: dict, own, numbers, label, boxes, hits, reach, point, searc
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"{len(numbers):,} {noun}, layer {side['layer']} · {held}trustworthiness "
                    f"{projected.trustworthiness:.2f} · {hint}")
-        download_csv(lambda: with_places(found.table.iloc[numbers], own), f"{stem}-map",
-                     f"map_csv_{side['meaning']}")
+        frame.download_csv(lambda: with_places(found.table.iloc[numbers], own), f"{stem}-map",
+                           key=f"map_csv_{side['meaning']}")
         frame.download_figure(figure, f"{stem}-map", f"map_html_{side['meaning']}")
     if search and not hits:
         st.caption(f":material/search_off: No text holds “{markdown(search)}”.")

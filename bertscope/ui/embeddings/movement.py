@@ -7,7 +7,7 @@ import streamlit as st
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders, looking, waiting
-from bertscope.ui.embeddings import Look, download_csv, figures, moving, results, sources
+from bertscope.ui.embeddings import Look, figures, moving, results, sources
 from bertscope.ui.embeddings.map import drawing
 from bertscope.ui.text import markdown, shorten
 
@@ -180,8 +180,8 @@ def draw(found, laid: list[dict], asked: dict) -> None:
             st.caption(summary(side, asked))
             with st.container(horizontal=True):
                 frame.download_figure(figure, f"{stem}-animation", f"path_html_{side['meaning']}")
-                download_csv(lambda side=side, own=own: moving.table(own, side, found, x), stem,
-                             f"path_csv_{side['meaning']}")
+                frame.download_csv(lambda side=side, own=own: moving.table(own, side, found, x), stem,
+                                   key=f"path_csv_{side['meaning']}")
     missing = len(found.rows) - len(first["numbers"])
     if missing:
         st.caption(f":material/info: {missing:,} of {len(found.rows):,} texts have no such place at "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from bertscope.analysis import timeline
 from bertscope.ui import frame, loaders, over_time, waiting
 from bertscope.ui.components.piece_rows import piece_rows
 from bertscope.ui.masking import Look, curves, marks, reading, runs_only, seen, steps

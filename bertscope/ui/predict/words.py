@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, over_time, theme, waiting
+from bertscope.ui import frame, over_time, theme, waiting
 from bertscope.ui.components.shaded import Shade, shaded
 from bertscope.ui.predict import Look, answers, asked, figures
 from bertscope.ui.text import markdown

@@ -19,13 +19,7 @@ def parquet(table) -> bytes:
 def tables(table, name: str, key: str) -> None:
     """A table as CSV and as Parquet."""
     frame.download_csv(table, name, key=f"{key}_csv")
-    file("Parquet", lambda: parquet(table), f"{name}.parquet", f"{key}_parquet")
-
-
-def file(label: str, made, name: str, key: str) -> None:
-    """A download that is made when it is asked for."""
-    st.download_button(label, made, file_name=name, icon=":material/download:", on_click="ignore",
-                       key=key, type="tertiary")
+    frame.download("Parquet", lambda: parquet(table), f"{name}.parquet", f"{key}_parquet")
 
 
 def show(look, result, about: str | None = None) -> None:
@@ -40,11 +34,11 @@ def show(look, result, about: str | None = None) -> None:
     stem = f"{look.chosen.stem}-probe-{about or look.asked.task}".replace(":", "-")
     with st.container(horizontal=True):
         tables(result.summary, stem, "probe")
-        file("LaTeX table", lambda: report.latex(result, look.chosen.label).encode(), f"{stem}.tex",
-             "probe_tex")
-        file("Record (JSON)", lambda: report.to_json(result).encode(), f"{stem}.json", "probe_json")
-        file("Each seed (CSV)", lambda: result.scores.to_csv(index=False).encode(),
-             f"{stem}-seeds.csv", "probe_seeds_csv")
+        frame.download("LaTeX table", lambda: report.latex(result, look.chosen.label).encode(),
+                       f"{stem}.tex", "probe_tex")
+        frame.download("Record (JSON)", lambda: report.to_json(result).encode(), f"{stem}.json", "probe_json")
+        frame.download("Each seed (CSV)", lambda: result.scores.to_csv(index=False).encode(),
+                       f"{stem}-seeds.csv", "probe_seeds_csv")
     with st.expander("Methods paragraph, with citations", icon=":material/article:"):
         st.caption("Says exactly what was done here. Copy it with the button at its corner.")
         st.code(methods(result), language=None, wrap_lines=True)
