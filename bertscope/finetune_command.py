@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from bertscope import launch, runs
@@ -72,7 +74,9 @@ def finetune(args) -> int:
             raise BertScopeError("--resume goes on with the run's own configuration; it takes no "
                                  "other setting.")
         _nothing_after_the_background(args)
-        return _train(_resumed(args.resume), args)
+        from bertscope.training.loop import train
+
+        return _train(_resumed(args.resume), args, train)
     starts = args.starts or ["random"]
     config = FinetuneConfig().override(
         {"start": starts[0], **given(args), "data.source": args.source or "miniworld"})
@@ -84,10 +88,13 @@ def finetune(args) -> int:
             raise BertScopeError("A sweep names its runs itself and runs in the foreground: --name and "
                                  "--background cannot go with it.")
         return _sweep(config, starts, args)
-    from bertscope.finetuning.launch import create
+    from bertscope.finetuning.data import read
+    from bertscope.finetuning.launch import create, train_new
 
     _nothing_after_the_background(args)
-    return _train(create(config, args.name), args)
+    if args.background:
+        read(config.data, config.training.seed)  # what is wrong with it is said here, not in a log
+    return _train(create(config, args.name), args, train_new)
 
 
 def _nothing_after_the_background(args) -> None:
@@ -104,14 +111,12 @@ def _resumed(name: str) -> runs.Run:
     return run
 
 
-def _train(run: runs.Run, args) -> int:
+def _train(run: runs.Run, args, train: Callable[[runs.Run], None]) -> int:
     print(f"Run {run.name} in {run.path}")
     if args.background:
         launch.start(run)
         return 0
     if run.status()["state"] != "finished":
-        from bertscope.training.loop import train
-
         train(run)
     return report(run, args.test) if not int(os.environ.get("RANK", "0")) else 0
 
@@ -229,13 +234,22 @@ def _grid(start: str) -> list[float]:
 def predict_task(path: Path | str, text: str, pair: str | None, most: int) -> bool:
     """Print what a fine-tuned checkpoint says of a text; False where it is none."""
     from bertscope.finetuning import predict
+    from bertscope.finetuning.tasks import TaskSpec
 
     spec = predict.task_of(path)
     if spec is None:
         if pair is not None:
             raise BertScopeError("--pair goes with a fine-tuned checkpoint.")
         return False
+    either = spec.task == "sentence" and TaskSpec.read(Path(path)) is None  # another program's says not which
+    two = spec.task in ("pair", "question") or (either and pair is not None)
+    if two != (pair is not None):
+        raise BertScopeError(f"{path} is fine-tuned for the task {spec.task}, which reads "
+                             + ("two texts: give the second one with --pair." if two else
+                                "one text: leave --pair out."))
     model = predict.open_finetuned(path)
+    if two and either:
+        model = dataclasses.replace(model, spec=dataclasses.replace(spec, task="pair"))
     print(f"# {model.path}", file=sys.stderr)
     if spec.task == "tokens":
         for word in predict.tag(model, text):

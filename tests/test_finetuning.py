@@ -309,6 +309,56 @@ def test_from_a_run_of_ours_by_the_command_line(root, tiny_run, capsys, monkeypa
     assert len((root / "t.csv").read_text().splitlines()) == 3
 
 
+def test_what_is_refused_for_its_data_leaves_no_run(root, checkpoint, tmp_path, capsys):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("text,label\n" + "".join(f"a cat {i},{'xy'[i % 2]}\n" for i in range(9)) + ",x\n")
+    begun, before = ["finetune", str(bad), "--from", str(checkpoint)], set(root.iterdir())
+    for more in ([], ["--name", "refused"], ["--background"], ["--seeds=2"]):
+        assert main([*begun, *more]) == 1
+        assert "bad.csv, line 11: the text is empty." in capsys.readouterr().err
+        assert set(root.iterdir()) == before
+    assert main(["finetune", "miniworld", "--from", str(checkpoint), "--layer=9"]) == 1
+    assert set(root.iterdir()) == before
+
+
+def test_paths_mean_the_same_from_every_folder(root, checkpoint, tmp_path, monkeypatch):
+    rows = [f"a cat {i},{'xy'[i % 2]}" for i in range(20)]
+    (tmp_path / "d.csv").write_text("\n".join(["text,label", *rows]))
+    shutil.copytree(checkpoint, tmp_path / "bert")
+    monkeypatch.chdir(tmp_path)
+    config = FinetuneConfig().override({**SMALL, "start": "./bert", "data.source": "d.csv",
+                                        "data.valid": "./d.csv"})
+    run, plan = create(config, "from-elsewhere", root), sweep.Sweep(config)
+    assert run.settings().data.source == run.settings().data.valid == str(tmp_path / "d.csv")
+    assert runs.free_stem("bert-d") in sweep.name_of(*next((c, plan.config_of(c)) for c in plan.cells()))
+    monkeypatch.chdir("/")
+    train(run)
+    assert run.status()["state"] == "finished" and run.config_record()["data"]["name"] == "d.csv"
+    assert len(results.data_of(run).train) == 20
+
+
+@pytest.mark.parametrize("task, pair, said", [
+    ("sentence", "more", "reads one text: leave --pair out"), ("tokens", "more", "reads one text"),
+    ("pair", None, "give the second one with --pair"), ("question", None, "give the second one")])
+def test_a_second_text_goes_with_the_tasks_that_read_two(finished, task, pair, said, capsys):
+    asked = ["predict", finished[task].name, "a cat sat"]
+    assert main([*asked, *(["--pair", pair] if pair else [])]) == 1
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error
+
+
+def test_a_head_for_labels_of_another_program_reads_one_text_or_two(checkpoint, tmp_path, capsys):
+    AutoTokenizer.from_pretrained(checkpoint).save_pretrained(tmp_path)
+    model = KINDS["pair"].from_pretrained(str(checkpoint), num_labels=3)
+    model.classifier.weight.data *= 100
+    model.save_pretrained(tmp_path)
+    said = []
+    for more in ([], ["--pair", "the dog"]):
+        assert main(["predict", str(tmp_path), "a cat sat", *more]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] != said[1] and all(len(lines.splitlines()) == 3 for lines in said)
+
+
 @pytest.mark.parametrize("arguments, said", [
     (["--resume", "tiny"], "is no fine-tuning run"),
     (["--resume", "tiny", "--epochs", "3"], "takes no other setting"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bertscope.config import Settings, TrainingConfig, knob
 from bertscope.errors import BertScopeError
@@ -40,6 +42,16 @@ class DataConfig:
                                   min=1)
     most_test: int | None = knob(None, "test on at most so many, drawn by the split's seed", min=1)
     skip_bad: bool = knob(False, "leave out rows that cannot be used, rather than stop at them")
+
+    @property
+    def in_files(self) -> bool:
+        """Whether ``source`` is a path."""
+        return self.source != "miniworld" and not self.source.startswith("hf:")
+
+    @property
+    def title(self) -> str:
+        """What the examples are called: of a path its last part."""
+        return Path(absolute(self.source)).name or self.source if self.in_files else self.source
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,14 @@ class FinetuneConfig(Settings):
     head: HeadConfig = field(default_factory=HeadConfig)
     training: FinetuneTraining = field(default_factory=FinetuneTraining)
 
+    def settled(self) -> FinetuneConfig:
+        """The same with paths that mean the same from every folder."""
+        data = self.data
+        return self.override({
+            "data.source": absolute(data.source) if data.in_files else data.source,
+            **{f"data.{part}": absolute(path) for part in ("valid", "test")
+               if (path := getattr(data, part)) is not None}})
+
     def check(self) -> None:
         """Conditions between fields.
 
@@ -135,6 +155,14 @@ class FinetuneConfig(Settings):
         if layer not in ("last", "mix") and not (layer.isdecimal() and int(layer) > 0):
             raise BertScopeError(f"head.layer must be last, mix or a layer's number from 1 on, not "
                                  f"{layer!r}.")
+
+
+def absolute(path: str) -> str:
+    """A path from the root on; a home that is not there is left to whoever reads it."""
+    try:
+        return os.path.abspath(Path(path).expanduser())
+    except RuntimeError:
+        return path
 
 
 def random_weights(start: str) -> tuple[bool, str]:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from bertscope import runs
+from bertscope.errors import BertScopeError
 from bertscope.finetuning.config import FinetuneConfig
 
 
@@ -18,7 +19,7 @@ def create(config: FinetuneConfig, name: str | None = None, root: Path | None = 
     """
     from bertscope.finetuning.start import origin
 
-    root = root or runs.runs_root()
+    config, root = config.settled(), root or runs.runs_root()
     found = origin(config.start, root)
     pretraining = found.pop("pretraining", None)
     return runs.create_run(name or runs.free_name(stem(config), root), config, root,
@@ -26,9 +27,26 @@ def create(config: FinetuneConfig, name: str | None = None, root: Path | None = 
                            start={"name": config.start, **found})
 
 
+def train_new(run: runs.Run) -> None:
+    """Train a run that was just made. One that is refused before its first checkpoint is removed:
+    there is nothing in it to look at or to go on with.
+
+    Raises:
+        BertScopeError: its examples or its checkpoint cannot be used, or training failed.
+    """
+    from bertscope.training.loop import train
+
+    try:
+        train(run)
+    except BertScopeError:
+        if run.status()["state"] == "failed" and not run.checkpoints():
+            run.delete()
+        raise
+
+
 def stem(config: FinetuneConfig) -> str:
     """``books-400-rte``: what a run is called after."""
     begun = re.sub(r"[:@]", "-", Path(config.start).name if "/" in config.start else config.start)
-    data = Path(config.data.source.rstrip("/")).stem
+    data = Path(config.data.title).stem
     task = f"-{config.data.task}" if config.data.source == "miniworld" else ""
     return runs.free_stem(f"{begun}-{data}{task}")

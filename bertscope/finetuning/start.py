@@ -41,6 +41,7 @@ def origin(start: str, root: Path) -> dict:
     if not name:
         return {"path": None}
     path = runs.find_checkpoint(name, root)
+    path = path.absolute() if isinstance(path, Path) else path
     if (run := run_of(path)) is None:
         return {"path": str(path)}
     try:

@@ -19,7 +19,7 @@ from bertscope import runs
 from bertscope.errors import BertScopeError
 from bertscope.finetuning import results
 from bertscope.finetuning.config import FinetuneConfig
-from bertscope.finetuning.launch import create, stem
+from bertscope.finetuning.launch import create, stem, train_new
 
 
 class Cell(NamedTuple):
@@ -40,6 +40,9 @@ class Sweep:
     examples: Sequence[int | None] = ()
     learning_rates: Sequence[float] = ()
     seeds: int = 3
+
+    def __post_init__(self):
+        self.config = self.config.settled()  # the same sweep from every folder
 
     def cells(self) -> Iterator[Cell]:
         for start in self.starts or [self.config.start]:
@@ -68,8 +71,6 @@ def train_all(sweep: Sweep, said: Callable[[str], None] = print) -> dict[Cell, r
     Raises:
         BertScopeError: a run cannot be trained, or was stopped: the same sweep then goes on with it.
     """
-    from bertscope.training.loop import train
-
     made = {}
     for cell in sweep.cells():
         config = sweep.config_of(cell)
@@ -79,7 +80,7 @@ def train_all(sweep: Sweep, said: Callable[[str], None] = print) -> dict[Cell, r
         if run.status()["state"] != "finished":
             said(f"{cell.start}, {cell.examples or 'all'} examples, learning rate "
                  f"{cell.learning_rate or 'default'}, seed {cell.seed}: {run.name}")
-            train(run)
+            train_new(run)
             if run.status()["state"] == "stopped":
                 raise BertScopeError("The sweep was stopped; the same command goes on with it.")
             results.prune(run)

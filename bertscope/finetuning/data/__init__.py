@@ -37,7 +37,7 @@ def read(config: DataConfig, seed: int = 0) -> Dataset:
         task = "sentence" if config.task == "auto" else config.task
         name, found = f"miniworld, {task}", make(task)
     else:
-        name, (task, found) = config.source, _from_files(config, notes)
+        name, (task, found) = config.title, _from_files(config, notes)
     notes += _divide(found, config)
     numbers, labels = False, ()
     if task in ("sentence", "pair"):
@@ -73,11 +73,11 @@ def _from_files(config: DataConfig, notes: list[str]) -> tuple[str, dict[str, li
     rows = _rows(config)
     if "train" not in rows:
         if "valid" not in rows:
-            raise BertScopeError(f"{config.source} has a test part only: there is nothing to train "
+            raise BertScopeError(f"{config.title} has a test part only: there is nothing to train "
                                  "on.")
         rows["train"] = rows.pop("valid")
         notes.append("There is no train part: dev is for training, as in RTE's challenges.")
-    columns = guess(rows["train"], config, config.source)
+    columns = guess(rows["train"], config, config.title)
     notes.append(str(columns))
     if rows.get("test") and columns.task != "question" and all(
             row.values and row.values.get(columns.label, "?") in (None, "") for row in rows["test"]):
@@ -86,7 +86,7 @@ def _from_files(config: DataConfig, notes: list[str]) -> tuple[str, dict[str, li
     bad, found = Bad(), {}
     for part in PARTS:
         if part in rows:
-            found[part] = examples(rows[part], columns, bad, f"The {part} part of {config.source}")
+            found[part] = examples(rows[part], columns, bad, f"The {part} part of {config.title}")
     notes += bad.settle(config.skip_bad)
     return columns.task, found
 

@@ -111,7 +111,7 @@ def drawn(groups: list) -> None:
 def named(group) -> str:
     data = group.config.data
     task = f", {data.task}" if data.source == "miniworld" else ""
-    return f"{shorten(group.family or 'random', 40)} on {shorten(data.source, 40)}{task} " \
+    return f"{shorten(group.family or 'random', 40)} on {shorten(data.title, 40)}{task} " \
            f"({len(group.made)} runs)"
 
 
