@@ -202,6 +202,13 @@ class RunConfig(Settings):
         _check_recipe(self)
 
     @property
+    def read_corpus(self) -> CorpusConfig:
+        """The corpus in the vocabulary that it is read with: that of the checkpoint to begin with, if any."""
+        if self.training.init_from and not self.corpus.tokenizer:
+            return dataclasses.replace(self.corpus, tokenizer=self.training.init_from)
+        return self.corpus
+
+    @property
     def objectives(self) -> dict[str, float]:
         """What is trained and how much each weighs: ``mlm``, ``nsp``, ``sop``, ``rtd``, ``clm``."""
         if self.recipe == "causal":

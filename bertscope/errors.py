@@ -1,4 +1,4 @@
-"""The one exception that carries a sentence for the user."""
+"""The exception that carries a sentence for the user."""
 
 
 class BertScopeError(Exception):
@@ -6,3 +6,12 @@ class BertScopeError(Exception):
 
     Anything else that is raised is a defect of BertScope and keeps its traceback.
     """
+
+
+class CorpusGone(BertScopeError):
+    """The prepared corpus of ``run`` is not here; ``analysis.prepared.again`` can make it where its source
+    still is."""
+
+    def __init__(self, run):
+        super().__init__(f"The prepared corpus of run {run.name!r} is no longer here.")
+        self.run = run

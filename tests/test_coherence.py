@@ -16,7 +16,7 @@ from bertscope.analysis.coherence import KINDS, as_read, draw, model_scores, pai
 from bertscope.analysis.coherence_summary import Estimate, Summary, difference, summarise
 from bertscope.analysis.coherence_verdict import conclude
 from bertscope.analysis.pairs import next_sentence
-from bertscope.errors import BertScopeError
+from bertscope.errors import BertScopeError, CorpusGone
 
 #: Sentences that say where they stand.
 DOCUMENTS = [[f"d{d} s{s}" for s in range(length)] for d, length in enumerate((5, 9, 2, 30, 7))]
@@ -361,14 +361,29 @@ def test_decoded_sentences_give_the_same_pieces(tiny_run):
         document[len(document)]
 
 
-def test_a_run_whose_corpus_is_gone_says_so(tiny_root, tmp_path):
+def test_a_corpus_that_is_gone_is_made_again(tiny_root, tmp_path):
     import shutil
 
+    from bertscope.analysis import prepared
     from bertscope.runs import open_run
 
-    shutil.copytree(tiny_root / "tiny", tmp_path / "tiny")
-    with pytest.raises(BertScopeError, match="is not here"):
-        held_out.of_run(open_run("tiny", tmp_path))
+    there = open_run("tiny", tiny_root)
+    shutil.copytree(there.path, tmp_path / "tiny")
+    run = open_run("tiny", tmp_path)
+    known = run.config_record()["corpus"]
+    assert held_out.of_run(run).key == held_out.of_run(there).key  # by the path that it was trained with
+    run.write_config(run.config(), corpus={**known, "path": "/nowhere"})
+    with pytest.raises(CorpusGone, match="no longer here"):
+        held_out.of_run(run)
+    messages = []
+    prepared.again(run, lambda message, share: messages.append(message))
+    assert messages
+    again, before = held_out.of_run(run), held_out.of_run(there)
+    assert [list(d) for d in again.test] == [list(d) for d in before.test] and again.run == "tiny"
+    # Another text under the same name is not what the run was trained on.
+    run.write_config(run.config(), corpus={**known, "fingerprint": "0" * 24})
+    with pytest.raises(BertScopeError, match="cannot be made again: miniworld is not what it was"):
+        prepared.again(run)
 
 
 def test_a_named_corpus_is_divided(tmp_path):

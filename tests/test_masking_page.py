@@ -263,3 +263,12 @@ def test_the_step_is_read_from_the_address_and_follows_the_checkpoint(runs):
     assert at.number_input(key="fed").value == 17
     at = fine(at.number_input(key="fed").set_value(3).run())
     assert at.number_input(key="fed").value == 3 and "1 steps earlier" not in said(at)
+
+
+def test_a_corpus_that_is_gone_is_made_again_by_a_click(own_runs):
+    run = open_run("tiny", own_runs)
+    run.write_config(run.config(), corpus={**run.config_record()["corpus"], "path": "/gone"})
+    at = app("masking", run="tiny", show=FED)
+    assert "is no longer here" in at.error[0].value.replace("\\", "")
+    at = fine(at.button(key="prepare_again").click().run())
+    assert at.number_input(key="fed").value == 40 and not at.error

@@ -203,16 +203,42 @@ def test_documents_of_a_named_corpus(with_corpus, tmp_path):
 
 def test_a_checkpoint_of_others_is_asked_for_documents(runs, tmp_path):
     tiny_models.save(tmp_path / "theirs")
-    at = fine(app("next_sentence", run=str(tmp_path / "theirs"), view=COHERENCE))
-    assert "Name the documents" in plain(at) and not figures(at)
-    at = fine(app("next_sentence", run=str(tmp_path / "theirs"), view=COHERENCE, docs="miniworld",
-                  places="100"))
-    assert len(figures(at)) == 2
+    theirs = str(tmp_path / "theirs")
+    at = fine(app("next_sentence", run=theirs, view=COHERENCE, places="100"))
+    assert len(figures(at)) == 2 and "documents of sotu" in plain(at)
+    assert "held out by the run" not in at.selectbox(key="docs").options
+    at = fine(at.selectbox(key="docs").set_value("miniworld").run())
+    assert len(figures(at)) == 2 and address(at)["docs"] == "miniworld" and "documents of miniworld" in plain(at)
 
 
-def test_a_run_without_its_corpus_says_what_to_do(own_runs):
-    at = app("next_sentence", run="tiny", view=COHERENCE)
-    assert not at.exception and "Name a corpus instead" in at.error[0].value
+def test_documents_are_uploaded(runs):
+    text = "\n\n".join("\n".join(f"the {noun} is {word} today." for word in ("red", "old", "big", "new"))
+                       for noun in ("cat", "dog", "tree", "house", "ship", "sea", "barn", "road", "hill"))
+    at = fine(app("next_sentence", run="tiny", view=COHERENCE, docs="a file that I upload", places="100"))
+    assert "Upload a file with several documents" in plain(at) and not figures(at)
+    at = fine(at.file_uploader(key="docs_file").upload("../my days.txt", text.encode(), "text/plain").run())
+    assert len(figures(at)) >= 2 and "documents of my days.txt" in plain(at)
+    at.file_uploader(key="docs_file").upload("x.jsonl", b"{no json", "text/plain").run()
+    assert not at.exception and "x.jsonl" in at.error[0].value.replace("\\", "")
+    assert "/tmp" not in plain(at)
+
+
+def test_a_run_without_its_corpus_offers_to_make_it_again(own_runs):
+    run = open_run("tiny", own_runs)
+    run.write_config(run.config(), corpus={**run.config_record()["corpus"], "path": "/nowhere"})
+    at = app("next_sentence", run="tiny", view=COHERENCE, places="100")
+    assert not at.exception and "no longer here" in at.error[0].value.replace("\\", "")
+    assert "documents of sotu" in plain(at) and "is not known" in plain(at)  # others, meanwhile
+    at = fine(at.button(key="prepare_again").click().run())
+    assert "documents that tiny was not trained on" in plain(at) and "is not known" not in plain(at)
+
+
+def test_a_corpus_that_cannot_be_made_again_is_a_sentence(own_runs):
+    run = open_run("tiny", own_runs)
+    run.write_config(run.config(), corpus={"fingerprint": "0" * 24, "path": "/nowhere"})
+    at = app("next_sentence", run="tiny", view=COHERENCE, places="100")
+    at.button(key="prepare_again").click().run()
+    assert not at.exception and "cannot be made again" in plain(at)
 
 
 # -- a document -------------------------------------------------------------------------------

@@ -6,17 +6,15 @@ corpus and the position, so the trainer's own functions make them again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
+from bertscope.analysis import prepared
 from bertscope.analysis.inputs import Made, made
 from bertscope.config import RunConfig
 from bertscope.corpus.store import TokenStore, split_documents
-from bertscope.corpus.tokenizer import open_tokenizer
 from bertscope.errors import BertScopeError
 from bertscope.objectives import Examples
 from bertscope.objectives.examples import STATIC_COPIES
@@ -24,7 +22,6 @@ from bertscope.runs import Run
 from bertscope.training.data import Phase, phases
 
 Progress = Callable[[str, float | None], None]
-_FINGERPRINT = re.compile(r"[0-9a-f]{8,64}")
 
 
 @dataclass(frozen=True)
@@ -113,29 +110,17 @@ def open_feed(run: Run) -> Feed:
     """A run's corpus, tokenizer and examples, as its trainer opened them.
 
     Raises:
-        BertScopeError: the corpus is not prepared yet, is no longer there, or is another one.
+        BertScopeError: the corpus is not prepared yet, is no longer there (``errors.CorpusGone``), or
+            is another one.
     """
-    config, record = run.config(), run.config_record()
+    config = run.config()
     if run.kind == "finetuning":
         raise BertScopeError(f"Run {run.name!r} was fine-tuned: it was fed examples of its task, not "
                              "masked text. Look at the run it began with.")
-    known = record.get("corpus")
-    known = known if isinstance(known, dict) else {}
-    name = str(known.get("fingerprint", ""))
-    if not _FINGERPRINT.fullmatch(name):
-        raise BertScopeError(f"Run {run.name!r} has not prepared its corpus yet, so there is nothing "
-                             "that it was fed.")
-    homes = [run.path.parent / ".corpora" / name, Path(str(known.get("path", "")))]
-    home = next((h for h in homes if (h / "store").is_dir()), None)
-    if home is None:
-        raise BertScopeError(f"The prepared corpus of run {run.name!r} is no longer here, so what it "
-                             "was fed cannot be made again.")
-    tokenizer, store = open_tokenizer(home / "tokenizer"), TokenStore(home / "store")
-    if known.get("tokens", store.tokens) != store.tokens:
-        raise BertScopeError(f"The corpus in {home} is not the one that run {run.name!r} was trained "
-                             "on.")
+    corpus = prepared.of_run(run)
+    tokenizer, store = corpus.tokenizer, corpus.store
     documents, _ = split_documents(store.documents, config.corpus.held_out)
-    processes = record.get("processes")
+    processes = run.config_record().get("processes")
     return Feed(run, config, tokenizer, store, documents, phases(config, store, documents, tokenizer),
                 processes if isinstance(processes, int) and processes > 0 else 1)
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from bertscope.analysis import prepared
 from bertscope.corpus.sources import documents, source_fingerprint
 from bertscope.corpus.store import TokenStore, split_documents
-from bertscope.corpus.tokenizer import open_tokenizer
 from bertscope.errors import BertScopeError
 from bertscope.runs import Run
 
@@ -31,7 +30,8 @@ Progress = Callable[[str, float | None], None]
 class Parts:
     """Three sets of documents, each a sequence of sentences; no document is in two.
 
-    ``name`` says whose they are, ``key`` changes when they do (for caches).
+    ``name`` says whose they are, ``key`` changes when they do (for caches). ``run`` is the name of the
+    run that is known not to have been trained on ``test``, empty where nobody knows.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Parts:
     train: list[Sequence[str]]
     valid: list[Sequence[str]]
     test: list[Sequence[str]]
+    run: str = ""
 
 
 class StoredDocument(Sequence):
@@ -66,21 +67,13 @@ def of_run(run: Run, seed: int = 0) -> Parts:
     """``test`` is what the run's trainer held out, the others are from what it trained on.
 
     Raises:
-        BertScopeError: the run's prepared corpus is not here any more, or holds too few documents.
+        BertScopeError: the run's prepared corpus is no longer here (``errors.CorpusGone``), or holds
+            too few documents.
     """
-    record = run.config_record().get("corpus", {})
-    fingerprint, count = record.get("fingerprint"), record.get("documents")
-    home = run.path.parent / ".corpora" / Path(str(fingerprint)).name
-    try:
-        store, tokenizer = TokenStore(home / "store"), open_tokenizer(home / "tokenizer")
-    except BertScopeError:
-        store = None
-    if store is None or store.documents != count:
-        raise BertScopeError(
-            f"The prepared corpus of run {run.name!r} is not here, so its held-out documents cannot "
-            "be told apart. Name a corpus instead.")
+    corpus = prepared.of_run(run)
+    store, tokenizer = corpus.store, corpus.tokenizer
     share = run.config().corpus.held_out
-    seen, held_out = split_documents(count, share)
+    seen, held_out = split_documents(store.documents, share)
     order = np.random.default_rng(seed).permutation(seen)
     valid = max(1, len(order) // 5)
     chosen = {"valid": order[:valid], "train": order[valid:],
@@ -88,7 +81,7 @@ def of_run(run: Run, seed: int = 0) -> Parts:
     parts = {name: [StoredDocument(store, tokenizer, int(i)) for i in np.sort(indices[:MOST[name]])]
              for name, indices in chosen.items()}
     return Parts(f"documents that {run.name} was not trained on",
-                 f"{fingerprint}/{share}/{seed}", **_enough(parts))
+                 f"{corpus.fingerprint}/{share}/{seed}", **_enough(parts), run=run.name)
 
 
 def of_corpus(source: str, seed: int = 0, progress: Progress | None = None) -> Parts:

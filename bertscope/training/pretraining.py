@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -33,7 +32,7 @@ class Pretraining:
     def __init__(self, run: Run, progress: Progress):
         self.config = config = run.config()
         self.training, self.weights = config.training, config.objectives
-        self.corpus = prepare(_with_vocabulary(config), run.path.parent, progress)
+        self.corpus = prepare(config.read_corpus, run.path.parent, progress)
         store, self.tokenizer = self.corpus.store, self.corpus.tokenizer
         self.train_documents, self.held_out = split_documents(
             len(store.document_offsets) - 1, config.corpus.held_out)
@@ -93,13 +92,6 @@ class Pretraining:
                 "train_documents": len(self.train_documents),
                 "held_out_documents": len(self.held_out)},
         }
-
-
-def _with_vocabulary(config: RunConfig):
-    """The corpus in the vocabulary of the checkpoint that the run begins with, if any."""
-    if config.training.init_from and not config.corpus.tokenizer:
-        return replace(config.corpus, tokenizer=config.training.init_from)
-    return config.corpus
 
 
 def _begin_with(model: nn.Module, folder: str) -> None:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import sidebar
+from bertscope.errors import BertScopeError, CorpusGone
+from bertscope.ui import corpus_again, sidebar
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 from bertscope.ui.theme import colour, plotly_config
@@ -48,6 +48,8 @@ def _through_app() -> None:
 
 def show_error(error: BertScopeError) -> None:
     st.error(markdown(error), icon=":material/error:")
+    if isinstance(error, CorpusGone):
+        corpus_again.offer(error.run)
 
 
 def checkpoints() -> tuple[Choice, Choice | None]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import loaders, waiting
+from bertscope.ui import documents
 from bertscope.ui.attention import Look
 from bertscope.ui.text import markdown
 
 SIZES = {"50": 50, "200": 200, "800": 800}
 KINDS = ("sentences", "pairs")
-#: The documents for checkpoints of others, unless they name some.
-DEFAULT = "miniworld"
 
 
 def ask(look: Look, kinds: bool = True, default: str = "200") -> tuple[list, str] | None:
@@ -21,13 +18,8 @@ def ask(look: Look, kinds: bool = True, default: str = "200") -> tuple[list, str
     Args:
         kinds: let the visitor choose between sentences and pairs; else sentences.
     """
-    own = look.chosen.run is not None
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        source = st.text_input(
-            "Documents", key="docs", bind="query-params", max_chars=500, width=330,
-            placeholder="held out by the run" if own else DEFAULT,
-            help="Empty: those that the run was not trained on. Else a built-in corpus (miniworld, "
-                 "sotu, pydocs) or the path of text of your own.").strip()
+        source = documents.ask(look.chosen)
         kind = st.segmented_control("Texts", KINDS, default=KINDS[0], required=True, key="texts",
                                     bind="query-params",
                                     help="Pairs are two neighbouring sentences: only they can tell a "
@@ -40,26 +32,10 @@ def ask(look: Look, kinds: bool = True, default: str = "200") -> tuple[list, str
 def texts(look: Look, source: str, count: int, pairs: bool) -> tuple[list, str] | None:
     from bertscope.analysis.attention_sample import held_out_texts
 
-    parts = documents(look, source)
+    parts = documents.parts(look.chosen, source)
     if parts is None:
         return None
     found = held_out_texts(parts.test, count, pairs=pairs)
     st.caption(f"Over {len(found):,} {'pairs of sentences' if pairs else 'sentences'} of "
                f"{markdown(parts.name)}.")
     return found, parts.name
-
-
-def documents(look: Look, source: str):
-    """``held_out.Parts`` of the run, or of a corpus by name; None while it is cancelled."""
-    from bertscope.analysis import held_out
-
-    run = look.chosen.run
-    if run is not None and not source:
-        try:
-            return loaders.keep(("parts", str(run.path), run.created), lambda: held_out.of_run(run))
-        except BertScopeError as error:
-            st.caption(f":material/info: {markdown(error)} Until then, {DEFAULT} is read.")
-    source = source or DEFAULT
-    return waiting.kept(("parts of", source),
-                        lambda progress: held_out.of_corpus(source, progress=progress),
-                        f"the documents of {source}")

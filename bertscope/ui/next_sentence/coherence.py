@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
-from bertscope.ui import charts, frame, looking, texts, theme
+from bertscope.ui import charts, documents, frame, looking, texts, theme
 from bertscope.ui.next_sentence import Look, distributions, results
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
@@ -47,15 +47,12 @@ et al. 1990. The bootstrap over groups: Efron and Tibshirani 1993.
 
 def show(look: Look) -> None:
     frame.try_this(*experiments(look))
-    asked = controls(look)
-    if asked is None:
-        return
-    source, count, seed, sentences = asked
+    source, count, seed, sentences = controls(look)
     pairs = results.test(look.chosen, look.model, source, count, seed, sentences)
     if pairs is None:
         return
     looking.what(look.chosen, look.model)
-    st.caption(what(look, pairs, source))
+    st.caption(what(look, pairs))
     scored = []
     for choice, model, _, meaning in look.sides:
         easy = model.parameters <= results.EASY and not choice.active
@@ -75,15 +72,10 @@ def show(look: Look) -> None:
         show_learning(look, pairs, scored[0][2])
 
 
-def controls(look: Look) -> tuple[str, int, int, int] | None:
-    """(corpus or "" for the run's own documents, places, seed, sentences on each side)."""
-    own = look.chosen.run is not None
+def controls(look: Look) -> tuple[str, int, int, int]:
+    """(where the documents are from, places, seed, sentences on each side)."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        source = st.text_input(
-            "Documents", key="docs", bind="query-params", max_chars=500, width=330,
-            placeholder="held out by the run" if own else "miniworld, sotu, pydocs, or a path",
-            help="Empty: those that the run was not trained on. Else a built-in corpus (miniworld, "
-                 "sotu, pydocs) or the path of text of your own.")
+        source = documents.ask(look.chosen)
         sentences = st.segmented_control("Sentences on each side", [1, 2, 3], default=1,
                                          required=True, key="each", bind="query-params")
         size = st.segmented_control("Places", list(SIZES), default="400", required=True,
@@ -91,11 +83,7 @@ def controls(look: Look) -> tuple[str, int, int, int] | None:
                                     help="Four pairs are made at each.")
         seed = st.number_input("Seed", 0, 10_000, 0, key="draw", bind="query-params", width=120,
                                help="Another seed draws other places and other sentences.")
-    if not source.strip() and not own:
-        st.info("Name the documents to draw pairs from: a built-in corpus (miniworld, sotu, "
-                "pydocs), or the path of a file or folder of text.", icon=":material/folder_open:")
-        return None
-    return source.strip(), SIZES[size or "400"], int(seed), int(sentences or 1)
+    return source, SIZES[size or "400"], int(seed), int(sentences or 1)
 
 
 def experiments(look: Look) -> list:
@@ -112,7 +100,7 @@ def experiments(look: Look) -> list:
     return acts
 
 
-def what(look: Look, pairs, source: str) -> str:
+def what(look: Look, pairs) -> str:
     """Which documents these are, and what is known of them."""
     said = (f"{len(pairs.anchors):,} places in {len(set(pairs.documents.tolist())):,} "
             f"{markdown(pairs.name)}, four pairs at each.")
@@ -120,8 +108,8 @@ def what(look: Look, pairs, source: str) -> str:
         said += (f" At {pairs.longer:,} places the texts are longer than the "
                  f"{look.model.max_length} pieces that the model reads: they are cut, for "
                  "everybody, to the end of A and the beginning of B.")
-    unknown = [choice.label for choice, *_ in look.sides if source or not same_documents(
-        look.chosen, choice)]
+    unknown = [choice.label for choice, *_ in look.sides
+               if not (pairs.parts.run and same_documents(look.chosen, choice))]
     if unknown:
         said += (f" Whether {markdown(' and '.join(unknown))} has read these documents before is "
                  "not known.")

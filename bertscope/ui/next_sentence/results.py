@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from bertscope.ui import waiting
+from bertscope.ui import documents, waiting
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 
@@ -34,8 +34,8 @@ class Test:
 
 
 def test(choice: Choice, model, source: str, count: int, seed: int, sentences: int) -> Test | None:
-    """The pairs: of the run's held-out documents, or of the corpus ``source`` where one is named;
-    None where the user has cancelled.
+    """The pairs, from the documents that ``source`` names (``ui.documents``); None where the user has
+    cancelled.
 
     Raises:
         BertScopeError: there are no such documents, or too few.
@@ -44,7 +44,7 @@ def test(choice: Choice, model, source: str, count: int, seed: int, sentences: i
 
     from bertscope.analysis import coherence
 
-    parts = _parts(choice, source)
+    parts = documents.parts(choice, source)
     if parts is None:
         return None
     tokenizer = model.tokenizer.backend_tokenizer.to_str()
@@ -59,17 +59,6 @@ def test(choice: Choice, model, source: str, count: int, seed: int, sentences: i
                     hashlib.sha256(texts.encode()).hexdigest()[:32])
 
     return waiting.kept(("coherence", parts.key, reads, count, seed, sentences), make, "the pairs")
-
-
-def _parts(choice: Choice, source: str):
-    from bertscope.analysis import held_out
-    from bertscope.corpus.sources import source_fingerprint
-
-    run = choice.run
-    key = ("documents", source_fingerprint(source)) if source else \
-        ("documents", str(run.path), run.created)
-    return waiting.kept(key, lambda progress: held_out.of_corpus(source, progress=progress)
-                        if source else held_out.of_run(run), "the documents")
 
 
 # -- scores -----------------------------------------------------------------------------------
