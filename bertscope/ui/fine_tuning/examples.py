@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter
 from pathlib import Path
 
 import streamlit as st
 
-from bertscope import runs
 from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders
 from bertscope.ui.fine_tuning import TASKS
@@ -73,16 +70,9 @@ def _uploaded() -> str | None:
         st.caption(":material/upload_file: It is divided into training, validation and test parts by a "
                    "seed; what reads the same stays together.")
         return None
-    raw = file.getvalue()
-    plain = re.sub(r"[^\w.-]+", "-", Path(file.name.replace("\\", "/")).name).strip("-.")[-80:] or "file"
-    place = runs.runs_root() / ".uploads" / hashlib.sha256(raw).hexdigest()[:16] / plain
-    try:
-        if not place.is_file():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(raw)
-    except OSError as error:
-        raise BertScopeError(f"The file cannot be kept: {error.strerror}.") from None
-    return str(place)
+    from bertscope.finetuning import uploaded
+
+    return str(uploaded.keep(file.getvalue(), file.name))
 
 
 def _columns() -> dict[str, object]:
