@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, theme, waiting
-from bertscope.ui.attention import Look, sample, switches
+from bertscope.ui import compared, documents, frame, loaders, theme, waiting
+from bertscope.ui.attention import Look, switches
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown, plotly
 
@@ -31,7 +30,7 @@ def texts(look: Look):
     """(texts or pairs, labels or None, their name): pairs where the checkpoint judges pairs."""
     model = look.model
     paired = model.has_nsp_head or model.has_sop_head
-    parts = sample.documents(look, (st.session_state.get("docs") or "").strip())
+    parts = documents.parts(look.chosen, documents.asked(look.chosen))
     if parts is None:
         return None
     from bertscope.analysis.attention_sample import held_out_texts
@@ -128,13 +127,10 @@ def curve(look: Look, found, heads_off) -> None:
     for choice, meaning in ((look.chosen, "main"), (look.other, "other")):
         if choice is None:
             continue
-        try:
+        with compared.aside(choice):
             table, order = pruned(choice, sampled, labels)
-        except BertScopeError as error:
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-            continue
-        if table is not None:
-            curves.append((choice, meaning, table, order))
+            if table is not None:
+                curves.append((choice, meaning, table, order))
     if not curves:
         return
     mine = None

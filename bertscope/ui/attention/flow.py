@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, masks, theme
+from bertscope.ui import compared, frame, loaders, masks, theme
 from bertscope.ui.attention import Look, evidence, flow_piece, reading
 from bertscope.ui.attention.flow_data import by_pair, carried, gradients
 from bertscope.ui.components import head_map
@@ -113,13 +112,10 @@ def other_side(look: Look) -> Look | None:
 
     if look.other is None:
         return None
-    try:
+    with compared.aside(look.other):
         model = loaders.model(look.other)
         return replace(look, chosen=look.other, other=None, model=model,
                        encoded=encode(model, look.text, look.pair))
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 # -- maps side by side ----------------------------------------------------------------------------------
@@ -128,12 +124,8 @@ def other_side(look: Look) -> Look | None:
 def pictures(sides, measure: str, layer: int, head: int | None, place: int | None) -> None:
     found = []
     for look, key in sides:
-        try:
+        with compared.aside(look.chosen, key):
             found.append((look, key, drawn(look, measure, layer, head, place)))
-        except BertScopeError as error:
-            if key == "main":
-                raise
-            st.warning(f"{markdown(look.chosen.label)}: {markdown(error)}", icon=":material/compare:")
     most = 1.0 if measure == ROLLOUT else max(float(abs(d.values).max()) for _, _, d in found) or 1.0
     name = f"layer {layer}" + (f", head {head}" if head else ", mean over heads")
     for look, key, one in found:

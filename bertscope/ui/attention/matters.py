@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import charts, frame, loaders, masks, over_time, theme
+from bertscope.ui import charts, compared, frame, loaders, masks, over_time, theme
 from bertscope.ui.attention import Look, cost, switches
 from bertscope.ui.attention.boards import IMPORTANCE, PAIR, PREDICTION, board, effects
 from bertscope.ui.components.tokens import token_bar
@@ -124,18 +124,13 @@ def other_side(look: Look) -> Look | None:
     from bertscope.analysis.activations import encode
     from bertscope.analysis.head_gates import require_gates
 
-    try:
+    with compared.aside(look.other):
         model = loaders.model(look.other)
         require_gates(model)
         theirs = encode(model, look.text, look.pair)
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
-    if theirs.tokens != look.encoded.tokens:
-        st.warning(f"{markdown(look.other.label)} reads other pieces, so the two cannot be put side by "
-                   "side here.", icon=":material/compare:")
-        return None
-    return replace(look, chosen=look.other, other=None, model=model, encoded=theirs)
+        if theirs.tokens != look.encoded.tokens:
+            raise BertScopeError("it reads other pieces, so the two cannot be put side by side here.")
+        return replace(look, chosen=look.other, other=None, model=model, encoded=theirs)
 
 
 # -- what changes ---------------------------------------------------------------------------------------

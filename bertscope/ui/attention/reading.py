@@ -7,11 +7,9 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import loaders
+from bertscope.ui import compared, loaders
 from bertscope.ui.attention import Look
 from bertscope.ui.selection import Choice
-from bertscope.ui.text import markdown
 
 #: Bytes of arrays that are kept for all visitors; the newest are kept whatever their size.
 MOST_BYTES = 400_000_000
@@ -56,8 +54,6 @@ def both(look: Look, words: bool = False) -> tuple:
     ours = maps(look.chosen, look.text, look.pair, words)
     if look.other is None:
         return ours, None
-    try:
+    with compared.aside(look.other):
         return ours, maps(look.other, look.text, look.pair, words)
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-        return ours, None
+    return ours, None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, looking, theme, waiting
+from bertscope.ui import compared, frame, loaders, looking, theme, waiting
 from bertscope.ui.attention import Look, gold, values
 from bertscope.ui.predict.asked import pick
 from bertscope.ui.selection import Choice
@@ -68,11 +67,8 @@ def counts(choice: Choice, chosen: list, reported: list):
 def second(look: Look, *parts):
     if look.other is None:
         return None
-    try:
+    with compared.aside(look.other):
         return counts(look.other, *parts)
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 # -- the best head of each relation ---------------------------------------------------------------------

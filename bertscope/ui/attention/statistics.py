@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, looking, theme, waiting
+from bertscope.ui import compared, frame, loaders, looking, theme, waiting
 from bertscope.ui.attention import Look, head_figures, sample, values
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
@@ -61,11 +60,8 @@ def second(look: Look, texts: list, question):
     """The same of the second checkpoint; None, with a sentence, where there is nothing to read."""
     if look.other is None:
         return None
-    try:
+    with compared.aside(look.other):
         return question(look.other, texts)
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 # -- one number in every head ---------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, looking, theme
+from bertscope.ui import compared, frame, looking, theme
 from bertscope.ui.embeddings import Look, figures, measured, results, sources
 from bertscope.ui.text import markdown
 
@@ -173,11 +173,8 @@ def between_layers(look: Look, rows, at) -> None:
     mine = results.vectors(look.chosen, rows, at)
     theirs = mine
     if look.other:
-        try:
+        with compared.aside(look.other):
             theirs = results.vectors(look.other, rows, at, " by the second checkpoint")
-        except BertScopeError as error:
-            st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-            theirs = mine
     if mine is None or theirs is None:
         return
     keep = np.isfinite(mine[0, :, 0]) & np.isfinite(theirs[0, :, 0])

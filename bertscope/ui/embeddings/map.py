@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, looking
+from bertscope.ui import compared, frame, loaders, looking
 from bertscope.ui.embeddings import Look, figures, group, results, sources
 from bertscope.ui.text import markdown
 
@@ -103,14 +102,10 @@ def drawing() -> tuple[str, int]:
 
 def obtain(choice, meaning: str, rows, at, layer: int) -> dict | None:
     """A checkpoint's vectors; None, with a sentence, where it has none (or while cancelled)."""
-    try:
+    states = None
+    with compared.aside(choice, meaning):
         states = results.vectors(choice, rows, at,
                                  " by the second checkpoint" if meaning == "other" else "")
-    except BertScopeError as error:
-        if meaning == "main":
-            raise
-        st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
     if states is None:
         return None
     if layer >= len(states):

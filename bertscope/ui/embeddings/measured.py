@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import streamlit as st
 
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, waiting
+from bertscope.ui import compared, frame, loaders, waiting
 from bertscope.ui.embeddings import Look, figures, results
 from bertscope.ui.selection import Choice
-from bertscope.ui.text import markdown, shorten
+from bertscope.ui.text import shorten
 
 MOST_CHECKPOINTS = 16
 
@@ -44,22 +43,13 @@ def tables(look: Look, found, only: str | None = None) -> list:
     Raises:
         BertScopeError: the first checkpoint has no such table.
     """
-    made = []
-    for choice, meaning in look.sides:
-        key = ("geometry", choice.path, loaders.stamp(choice.path), found, only)
-        try:
-            own = waiting.kept(key, lambda progress: table(
-                choice.path, found, only, progress, lambda path: loaders.model(choice)),
-                "Measuring the words" + (" of the second checkpoint" if meaning == "other" else ""))
-        except BertScopeError as error:
-            if meaning == "main":
-                raise
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-            continue
-        if own is None:
-            return made
-        made.append(((choice, meaning), own))
-    return made
+    def measured(choice: Choice, meaning: str):
+        return waiting.kept(
+            ("geometry", choice.path, loaders.stamp(choice.path), found, only),
+            lambda progress: table(choice.path, found, only, progress, lambda path: loaders.model(choice)),
+            "Measuring the words" + (" of the second checkpoint" if meaning == "other" else ""))
+
+    return [((choice, meaning), own) for choice, meaning, own in compared.each(look.sides, measured)]
 
 
 def together(made: list):

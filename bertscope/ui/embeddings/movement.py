@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, looking, waiting
+from bertscope.ui import compared, frame, loaders, looking, waiting
 from bertscope.ui.embeddings import Look, figures, moving, results, sources
 from bertscope.ui.embeddings.map import drawing
 from bertscope.ui.text import markdown, shorten
@@ -110,15 +110,10 @@ def obtain(look: Look, choice, meaning: str, found, asked: dict) -> dict | None:
                                       (choice.checkpoint.step,))
     key = ("path", *stamps, tuple(c.step for c in checkpoints), found.rows,
            *(asked[k] for k in ("along", "layer", "place", "method", "dimensions", "plane", "equal")))
-    try:
+    with compared.aside(choice, meaning):
         return waiting.kept(
             key, lambda progress: compute(choice, checkpoints, found.rows, asked, progress, meaning),
             "Laying the path" + (" of the second checkpoint" if meaning == "other" else ""))
-    except BertScopeError as error:
-        if meaning == "main":
-            raise
-        st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 def compute(choice, checkpoints, rows, asked: dict, progress, meaning: str) -> dict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, looking, texts, theme, waiting
+from bertscope.ui import compared, frame, loaders, looking, texts, theme, waiting
 from bertscope.ui.embeddings import Look, figures, measured
 from bertscope.ui.embeddings.sources import row
 from bertscope.ui.masking import curves
@@ -64,15 +64,10 @@ def open_tables(look: Look, choice, meaning: str) -> dict | None:
     """
     from bertscope.analysis.input_table import tables
 
-    try:
+    with compared.aside(choice, meaning):
         model = look.model if meaning == "main" else loaders.model(choice)
         return {"choice": choice, "meaning": meaning, "model": model, "tables": loaders.keep(
             ("tables", choice.path, loaders.stamp(choice.path)), lambda: tables(model))}
-    except BertScopeError as error:
-        if meaning == "main":
-            raise
-        st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 # -- pieces -----------------------------------------------------------------------------------

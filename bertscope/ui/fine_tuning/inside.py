@@ -9,7 +9,7 @@ import streamlit as st
 from bertscope import runs
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, waiting
+from bertscope.ui import compared, frame, loaders, waiting
 from bertscope.ui.embeddings import figures as heat
 from bertscope.ui.embeddings import results
 from bertscope.ui.fine_tuning import Look, about, asked, figures, tuned_run
@@ -147,17 +147,9 @@ def alike(look: Look, before: Choice, texts: tuple[str, ...], vectors: str) -> N
     old = results.vectors(before, texts, at, " before")
     if old is None:
         return
-    curves = []
-    for choice, meaning in look.sides:
-        try:
-            new = results.vectors(choice, texts, at, f" by {choice.label}")
-        except BertScopeError as error:
-            if meaning == "main":
-                raise
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-            continue
-        if new is not None:
-            curves.append((choice.label, meaning, similarity(new, old)))
+    after = compared.each(look.sides, lambda choice, _: results.vectors(choice, texts, at,
+                                                                        f" by {choice.label}"))
+    curves = [(choice.label, meaning, similarity(new, old)) for choice, meaning, new in after]
     if not curves:
         return
     names = layer_names(len(curves[0][2]))
@@ -179,15 +171,10 @@ def moved(look: Look, before: Choice, after) -> None:
 
     from bertscope.finetuning.changes import weight_distance
 
-    tables, old = [], loaders.model(before)
-    for choice, meaning in look.sides:
-        try:
-            own = after if meaning == "main" else loaders.model(choice)
-            tables.append((choice.label, meaning, weight_distance(old, own)))
-        except BertScopeError as error:
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-    if not tables:
-        return
+    old = loaders.model(before)
+    tables = [(choice.label, meaning, table) for choice, meaning, table in compared.each(
+        look.sides, lambda choice, meaning: weight_distance(
+            old, after if meaning == "main" else loaders.model(choice)))]
     curves = [(name, meaning, table["distance"].tolist()) for name, meaning, table in tables]
     frame.figure(figures.layers(curves, layer_names(len(curves[0][2])), "How far did the weights move?",
                                 ".1%"), f"{look.chosen.stem}-weights-moved", "inside_moved")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.runs import ACTIVE
-from bertscope.ui import charts, curves, frame, loaders, theme
+from bertscope.ui import charts, compared, curves, frame, loaders, theme
 from bertscope.ui.fine_tuning import Look, about, asked, figures, tuned_run
 from bertscope.ui.probing.figures import confusion as confusion_figure
 from bertscope.ui.text import markdown, shorten
@@ -71,19 +71,7 @@ def show(look: Look) -> None:
 
 def outcomes(look: Look, data) -> list:
     """[(choice, meaning, Outcome)] of one or two checkpoints on the same examples."""
-    found = []
-    for choice, meaning in look.sides:
-        try:
-            own = asked.outcome(choice, data)
-        except BertScopeError as error:
-            if meaning == "main":
-                raise
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-            continue
-        if own is None:
-            return found
-        found.append((choice, meaning, own))
-    return found
+    return compared.each(look.sides, lambda choice, _: asked.outcome(choice, data))
 
 
 # -- metrics ------------------------------------------------------------------------------------

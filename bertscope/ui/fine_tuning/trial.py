@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import charts, frame, looking, over_time, texts, theme
+from bertscope.ui import charts, compared, frame, looking, over_time, texts, theme
 from bertscope.ui.components.marked import Marked, marked
 from bertscope.ui.components.shaded import Shade, shaded
 from bertscope.ui.fine_tuning import Look, about, asked, words
@@ -78,15 +78,7 @@ def examples(look: Look) -> list[tuple[str, str, str]]:
 
 def opened(look: Look) -> list:
     """[(choice, meaning, Finetuned)]; a second checkpoint that cannot be opened becomes a sentence."""
-    found = []
-    for choice, meaning in look.sides:
-        try:
-            found.append((choice, meaning, asked.opened(choice)))
-        except BertScopeError as error:
-            if meaning == "main":
-                raise
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-    return found
+    return compared.each(look.sides, lambda choice, _: asked.opened(choice))
 
 
 def second(look: Look, pair: str) -> str | None:

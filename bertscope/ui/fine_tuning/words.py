@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, theme, waiting
+from bertscope.ui import compared, frame, loaders, theme, waiting
 from bertscope.ui.components.shaded import Shade, shaded
 from bertscope.ui.fine_tuning import Look
 from bertscope.ui.predict.words import LEAST_BITS, completeness, largest, number
@@ -47,13 +46,10 @@ def show(look: Look, sides: list, text: str, pair: str) -> None:
     example, target, title = asked
     drawn = []
     for choice, meaning, model in sides:
-        try:
+        with compared.aside(choice):
             found = scores(choice, model, example, target, METHODS[method])
-        except BertScopeError as error:
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-            continue
-        if found is not None:
-            drawn.append((choice, meaning, found))
+            if found is not None:
+                drawn.append((choice, meaning, found))
     if not drawn:
         return
     least = LEAST_BITS if not look.spec.numbers else 1e-6

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, theme
+from bertscope.ui import compared, frame, loaders, theme
 from bertscope.ui.masking import Look
 from bertscope.ui.text import markdown, plotly
 
@@ -52,16 +52,13 @@ def second(look: Look, ids, row):
     """The second checkpoint's vectors for the same pieces; None where it has others."""
     if look.other is None:
         return None
-    try:
+    with compared.aside(look.other):
         from bertscope.analysis.input_embeddings import input_embeddings
 
         model = loaders.model(look.other)
         if model.tokenizer.get_vocab() != look.model.tokenizer.get_vocab():
             raise BertScopeError("its vocabulary is another one, so its vectors are of other pieces.")
         return input_embeddings(model, ids, row.token_type_ids)
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 def limits(*several) -> tuple[float, float]:

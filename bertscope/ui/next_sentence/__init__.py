@@ -7,10 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import loaders
+from bertscope.ui import compared, loaders
 from bertscope.ui.selection import Choice
-from bertscope.ui.text import markdown
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,10 @@ def open_both(chosen: Choice, other: Choice | None) -> Look:
     look = Look(chosen, model, question(model))
     if other is None:
         return look
-    try:
+    with compared.aside(other):
         second = loaders.model(other)
         return Look(chosen, model, look.question, other, second, question(second))
-    except BertScopeError as error:
-        st.warning(f"{markdown(other.label)}: {markdown(error)}", icon=":material/compare:")
-        return look
+    return look
 
 
 def verdict(question, p: float) -> str:

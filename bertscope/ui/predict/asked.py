@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import loaders, masks
+from bertscope.ui import compared, loaders, masks
 from bertscope.ui.predict import Look
 from bertscope.ui.text import markdown
 
@@ -43,25 +43,25 @@ def second(look: Look) -> Look | None:
 
     if look.other is None:
         return None
-    try:
+    with compared.aside(look.other):
         model = loaders.model(look.other)
         require_mlm_head(model)
         theirs = encode(model, look.encoded.text)
-    except BertScopeError as error:
-        warn(look, str(error))
-        return None
+        return dataclasses.replace(look, chosen=look.other, other=None, model=model, encoded=theirs,
+                                   masked=tuple(transferred(look, theirs)))
+
+
+def transferred(look: Look, theirs) -> list[int]:
+    """The masked places in another tokenizer's pieces of the same characters.
+
+    Raises:
+        BertScopeError: that tokenizer cuts them otherwise.
+    """
     places = masks.transfer(look.encoded, list(look.masked), theirs)
     if len(places) != len(look.masked):
-        warn(look, "Its tokenizer cuts the masked words into other pieces, so the two cannot be "
-                   "put side by side.")
-        return None
-    return dataclasses.replace(look, chosen=look.other, other=None, model=model, encoded=theirs,
-                               masked=tuple(places))
-
-
-def warn(look: Look, sentence: str) -> None:
-    """Why the second checkpoint is not shown."""
-    st.warning(f"{markdown(look.other.label)}: {markdown(sentence)}", icon=":material/compare:")
+        raise BertScopeError("Its tokenizer cuts the masked words into other pieces, so the two cannot be "
+                             "put side by side.")
+    return places
 
 
 def beside(look: Look, there: Look | None, at: int) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import charts, frame, loaders, masks
-from bertscope.ui.predict import Look, over_training
+from bertscope.ui import charts, compared, frame, loaders
+from bertscope.ui.predict import Look, asked, over_training
 from bertscope.ui.text import markdown
 
 #: Words that are compared at once.
@@ -63,19 +63,10 @@ def second(look: Look, top: int):
     from bertscope.analysis.activations import encode
     from bertscope.analysis.predictions import predict
 
-    name = markdown(look.other.label)
-    try:
+    with compared.aside(look.other):
         model = loaders.model(look.other)
         theirs = encode(model, look.encoded.text)
-        found = predict(model, theirs, masks.transfer(look.encoded, list(look.masked), theirs), top)
-    except BertScopeError as error:
-        st.warning(f"{name}: {markdown(error)}", icon=":material/compare:")
-        return None
-    if len(found) != len(look.masked):
-        st.warning("The second checkpoint's tokenizer cuts the masked words into other pieces, "
-                   "so the two cannot be put side by side.", icon=":material/compare:")
-        return None
-    return found
+        return predict(model, theirs, asked.transferred(look, theirs), top)
 
 
 def show_place(here, there, number: int) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, looking, over_time, score_charts, texts
+from bertscope.ui import compared, frame, looking, over_time, score_charts, texts
 from bertscope.ui.predict import Look, asked, pair_file, scored
 from bertscope.ui.text import bounded, markdown
 
@@ -123,11 +122,8 @@ def score_sides(look: Look, pair, variant: str):
     looking.what(look.chosen, look.model, *(score.encoded for score in here))
     sides = [(look.chosen, "main", here)]
     if beside := scored.second(look):
-        try:
+        with compared.aside(look.other):
             theirs = scored.score(*beside, pair, variant)
-        except BertScopeError as error:
-            scored.warn(look.other, error)
-        else:
             sides += [(look.other, "other", theirs)] if theirs else []
     return sides
 

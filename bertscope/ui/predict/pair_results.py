@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import loaders, waiting
+from bertscope.ui import compared, loaders, waiting
 from bertscope.ui.predict import Look, scored
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
@@ -65,25 +65,21 @@ def others(look: Look, pairs, variant: str) -> list:
     """The second checkpoint, and the run's first one as what the model knew before any training."""
     found = []
     if beside := scored.second(look):
-        try:
+        with compared.aside(look.other):
             table = evaluated(*beside, pairs, variant)
             if table.good.notna().any():
                 found.append((look.other, "other", table))
             elif len(table):
-                scored.warn(look.other, "it can read none of these pairs as a whole.")
-        except BertScopeError as error:
-            scored.warn(look.other, error)
+                raise BertScopeError("it can read none of these pairs as a whole.")
     first = look.chosen.run.checkpoints()[0] if look.chosen.run else None
     known = [look.chosen.checkpoint] + ([look.other.checkpoint] if look.other else [])
     if first and first.step == 0 and first not in known:
         choice = Choice(look.chosen.name, look.chosen.run, first)
-        try:
+        with compared.aside(choice):
             table = evaluated(choice, loaders.one_of_many(choice.path, loaders.stamp(choice.path)),
                               pairs, variant)
             if table.good.notna().any():
                 found.append((choice, "baseline", table))
-        except BertScopeError as error:
-            scored.warn(choice, error)
     return found
 
 

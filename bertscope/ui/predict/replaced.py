@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import charts, frame, loaders, over_time, theme
+from bertscope.ui import charts, compared, frame, loaders, over_time, theme
 from bertscope.ui.predict import Look
 from bertscope.ui.predict.over_training import second_step
 from bertscope.ui.text import markdown, plotly
@@ -73,14 +73,11 @@ def second(look: Look, filled):
 
     if not look.other:
         return None
-    try:
+    with compared.aside(look.other):
         model = loaders.model(look.other)
         if model.tokenizer.get_vocab() != look.model.tokenizer.get_vocab():
             raise BertScopeError("it has another vocabulary")
         return p_replaced(model, filled)
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 def bars(filled, replaced: set[int], p, there):

@@ -6,8 +6,7 @@ import math
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, over_time, score_charts
+from bertscope.ui import compared, frame, over_time, score_charts
 from bertscope.ui.predict import Look, asked, scored
 from bertscope.ui.text import markdown
 
@@ -51,11 +50,8 @@ def show(look: Look) -> None:
         return
     sides = [(look.chosen, "main", here)]
     if beside := scored.second(look):
-        try:
+        with compared.aside(look.other):
             theirs = both(*beside, look.encoded.text)
-        except BertScopeError as error:
-            scored.warn(look.other, error)
-        else:
             sides += [(look.other, "other", theirs)] if theirs else []
     most = scored.largest([found[variant] for *_, found in sides], words)
     for number, (choice, meaning, found) in enumerate(sides):

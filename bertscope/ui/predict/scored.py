@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import loaders, score_charts, theme, waiting
+from bertscope.ui import compared, loaders, score_charts, theme, waiting
 from bertscope.ui.components.shaded import Shade, shaded
-from bertscope.ui.text import markdown
 
 #: What is hidden when a piece is asked for: the name in the address, and the variant.
 WAYS = {"piece by piece": "original", "word by word": "word_l2r"}
@@ -53,18 +51,10 @@ def second(look):
 
     if look.other is None:
         return None
-    try:
+    with compared.aside(look.other):
         model = loaders.model(look.other)
         require_mlm_head(model)
-    except BertScopeError as error:
-        warn(look.other, error)
-        return None
-    return look.other, model
-
-
-def warn(choice, error) -> None:
-    """Why a checkpoint's answer is not shown."""
-    st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
+        return look.other, model
 
 
 def coloured(score, meaning: str, most: float, key: str, words: bool = False, legend: bool = True,

@@ -8,7 +8,7 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.runs import list_runs
-from bertscope.ui import charts, frame, loaders, over_time, texts, waiting
+from bertscope.ui import charts, compared, frame, loaders, over_time, texts, waiting
 from bertscope.ui.predict import Look, answers, asked
 from bertscope.ui.selection import Choice, find_run
 from bertscope.ui.text import markdown, shorten
@@ -118,11 +118,11 @@ def read_causal(look: Look, causal: Choice, at: int) -> SimpleNamespace | None:
     """The causal model and its answer; None, with a sentence, where it has none."""
     from bertscope.analysis.sides import left_to_right, same_vocabulary
 
-    try:
+    model = answer = None
+    with compared.aside(causal):
         model = loaders.model(causal)
         answer = left_to_right(model, look.model, look.encoded, look.masked, at)
-    except BertScopeError as error:
-        st.warning(f"{markdown(causal.label)}: {markdown(error)}", icon=":material/compare:")
+    if answer is None:
         return None
     notes = []
     if not same_vocabulary(model, look.model):

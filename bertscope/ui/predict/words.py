@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, over_time, theme, waiting
+from bertscope.ui import compared, frame, over_time, theme, waiting
 from bertscope.ui.components.shaded import Shade, shaded
 from bertscope.ui.predict import Look, answers, asked, figures
 from bertscope.ui.text import markdown
@@ -116,11 +116,8 @@ def read(look: Look, at: int, target: str, method: tuple):
 
 
 def read_second(look: Look, there: Look, at: int, target: str, method: tuple):
-    try:
+    with compared.aside(look.other):
         return read(there, asked.beside(look, there, at), target, method)
-    except BertScopeError as error:
-        asked.warn(look, str(error))
-        return None
 
 
 # -- drawing ----------------------------------------------------------------------------------

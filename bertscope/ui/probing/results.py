@@ -13,11 +13,9 @@ from dataclasses import replace
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import loaders, waiting
+from bertscope.ui import compared, loaders, waiting
 from bertscope.ui.probing import data
 from bertscope.ui.selection import Choice
-from bertscope.ui.text import markdown
 
 #: Probing a model of up to this many numbers per word takes seconds: it is done unasked.
 EASY = 1024
@@ -62,12 +60,9 @@ def beside(look, tasks: Sequence[str], asked, name: str = ""):
     where there is something to say, where the second one gives nothing."""
     if look.other is None or look.other.label == look.chosen.label:
         return None
-    try:
+    with compared.aside(look.other):
         return study(look, [look.chosen, look.other], tasks, asked,
                      f"probes of {look.other.label}{name}")
-    except BertScopeError as error:
-        st.warning(f"{markdown(look.other.label)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 def easy(look, choice: Choice) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame
+from bertscope.ui import compared, frame
 from bertscope.ui.probing import exports, figures, results
 from bertscope.ui.text import markdown
 
@@ -111,13 +110,10 @@ def of_the_other(look):
         st.caption("The second checkpoint stands alone and has no training to show.")
         return None
     turned = replace(look, chosen=other, other=None)
-    try:
+    with compared.aside(other):
         return results.over_steps(turned, [look.asked.task], look.asked.alone(),
                                   COUNTS[st.session_state.get("probe_steps") or "6"], None,
                                   f"probes of {other.run.name} over its checkpoints")
-    except BertScopeError as error:
-        st.warning(f"{markdown(other.run.name)}: {markdown(error)}", icon=":material/compare:")
-        return None
 
 
 def grid(result, task: str):

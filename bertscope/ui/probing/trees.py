@@ -7,8 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, waiting
+from bertscope.ui import compared, frame, loaders, waiting
 from bertscope.ui.probing import exports, figures, results, tree_figures
 from bertscope.ui.probing.layers import said
 from bertscope.ui.text import markdown
@@ -66,18 +65,8 @@ def show(look) -> None:
         nonce = st.toggle("Test on sentences without sense", key="tree_nonce", bind="query-params")
         beside = st.toggle("Random weights beside it", value=True, key="tree_random",
                            bind="query-params")
-    found = []
-    for choice, meaning in look.sides:
-        try:
-            own = probed(look, choice, SIZES[size], bool(nonce))
-        except BertScopeError as error:
-            if meaning == "main":
-                raise
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-            continue
-        if own is not None:
-            found.append((choice, meaning, own))
-    if not found or found[0][1] != "main":
+    found = compared.each(look.sides, lambda choice, _: probed(look, choice, SIZES[size], bool(nonce)))
+    if not found:
         st.caption("Two maps are learnt for each layer: a minute or more.")
         return
     random = probed(look, look.chosen, SIZES[size], bool(nonce), random=True) if beside else None
@@ -112,6 +101,8 @@ def curves(look, found, random) -> None:
     import numpy as np
     import pandas as pd
 
+    from bertscope.analysis.probing.uncertainty import few
+
     measure = st.segmented_control("Measure", list(MEASURES), default="UUAS", required=True,
                                    key="tree_measure", bind="query-params",
                                    label_visibility="collapsed") or "UUAS"
@@ -126,10 +117,12 @@ def curves(look, found, random) -> None:
     plateau = peak(found[0][2]) if column == "uuas" else []
     where = f"{said(plateau)} {'are' if len(plateau) > 1 else 'is'} best" if plateau else \
         f"highest in layer {int(best.layer)}"
-    chance = f"95 % interval {best[low]:.1%} to {best[high]:.1%}; " if low else ""
+    chance = f"95 % interval {best[low]:.1%} to {best[high]:.1%}; " if low and best[low] == best[low] else ""
     st.markdown(f"##### {measure}: {where}, {best[column]:.1%} :gray[({chance}the chain {chain:.1%})]")
     name = f"{look.chosen.stem}-structural-probe"
     frame.figure(figures.layers(drawn, [("chain", chain)], measure, best=plateau), name, "tree_curve")
+    if low and (note := few(int(best.sentences))):
+        st.caption(note)
     table = pd.concat([own.layers.assign(checkpoint=choice.label) for choice, _, own in found]
                       + ([random.layers.assign(checkpoint="random weights")] if random else []),
                       ignore_index=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import frame, loaders, waiting
+from bertscope.ui import compared, frame, loaders, waiting
 from bertscope.ui.probing import data, exports, figures, results
 from bertscope.ui.probing.layers import said
 from bertscope.ui.text import markdown
@@ -42,18 +41,9 @@ def show(look) -> None:
                                       key="erase_method", bind="query-params") or "LEACE"
         size = st.segmented_control("Training sentences", list(SIZES), default="300", required=True,
                                     key="erase_size", bind="query-params") or "300"
-    found = []
-    for choice, meaning in look.sides:
-        try:
-            own = removed(look, choice, items, METHODS[method], SIZES[size])
-        except BertScopeError as error:
-            if meaning == "main":
-                raise
-            st.warning(f"{markdown(choice.label)}: {markdown(error)}", icon=":material/compare:")
-            continue
-        if own is not None:
-            found.append((choice, meaning, own))
-    if not found or found[0][1] != "main":
+    found = compared.each(look.sides, lambda choice, _: removed(look, choice, items, METHODS[method],
+                                                                SIZES[size]))
+    if not found:
         st.caption("The model reads the test sentences anew for each layer and each control: a minute or "
                    "more.")
         return
@@ -82,11 +72,15 @@ def removed(look, choice, items, method: str, sizes: tuple[int, int, int]):
 
 def excess(look, found) -> None:
     """What removing the task costs more than removing at random, over the layers."""
+    from bertscope.analysis.probing.uncertainty import few
+
     tables = [(choice, meaning, by_layer(table)) for choice, meaning, table in found]
     own = tables[0][2]
     needed = [int(layer) for layer in own.layer[own.low > 0]]
     task = markdown(look.title(look.asked.task))
-    if needed:
+    if own.low.isna().all():
+        st.markdown(f"##### {task}: what removing it costs, beyond as much removed at random")
+    elif needed:
         st.markdown(f"##### {task}: removing it costs more than chance in {said(needed)}")
     else:
         st.markdown(f"##### {task}: in no layer does removing it cost more than removing as much at random")
@@ -94,6 +88,8 @@ def excess(look, found) -> None:
     figure = figures.layers(drawn, [("as at random", 0.0)], "loss beyond random removal, nats",
                             form=".3f")
     frame.figure(figure, f"{look.chosen.stem}-amnesic", "amnesic_curve")
+    if note := few(int(own.sentences.min())):
+        st.caption(note)
 
 
 def by_layer(table):
