@@ -85,6 +85,36 @@ def test_quotes_commas_and_lines_in_a_csv(tmp_path):
     assert [e.where for e in data.valid] == ["d.csv, line 2", "d.csv, line 4", "d.csv, line 5"]
 
 
+OPEN = "the quote that opens here is not closed"
+
+
+@pytest.mark.parametrize("bad, line", [
+    ('"never closed,a', 4), ('fine,"never closed', 4), ('"two\nlines","and, open', 4),
+    ('5"" disk,a\n"open,b', 5), ('"a ""quoted"" word,b', 4)])
+@pytest.mark.parametrize("after", ["", '"late, but well",a\n', 'text,a\n' * 3 + 'more,"a"\n'])
+def test_a_quote_that_is_left_open_is_named_and_takes_only_its_line(tmp_path, bad, line, after):
+    path = write(tmp_path / "d.csv", f'text,label\none,a\ntwo,b\n{bad}\nthree,a\nfour,b\n{after}')
+    assert f"d.csv, line {line}: {OPEN}" in refused(OPEN, source=path, test_share=0.0)
+    data = read(DataConfig(source=path, valid=path, test_share=0.0, skip_bad=True))
+    texts = [e.text for e in data.valid]
+    assert {"one", "two", "three", "four"} <= set(texts)
+    assert not any("\n" in text or "never" in text for text in texts)
+    if after:
+        assert texts[-1] in ("late, but well", "more")
+
+
+def test_a_quote_that_is_left_open_at_the_end_or_in_the_header(tmp_path):
+    last = write(tmp_path / "last.csv", 'text,label\none,a\ntwo,b\nthree,"a')
+    assert "last.csv, line 4: the quote" in refused(OPEN, source=last)
+    head = write(tmp_path / "head.csv", 'text,"label\none,a\ntwo,b\n')
+    assert "head.csv, line 1: the quote" in refused(OPEN, source=head, skip_bad=True)
+
+
+def test_a_file_full_of_open_quotes_is_read_once(tmp_path):
+    path = write(tmp_path / "d.csv", 'text,label\n' + 'a,b "c" ""d\n"x,y\n' * 5000)
+    assert "more such rows" in refused(OPEN, source=path)
+
+
 def test_quotes_in_a_tsv_are_text(tmp_path):
     path = write(tmp_path / "d.tsv", 'text\tlabel\n"so" he said\ta\n"all of it"\tb\n')
     assert [e.text for e in read(DataConfig(source=path, valid=path, test_share=0.0)).valid] == [
@@ -123,7 +153,9 @@ def test_words_in_columns(tmp_path):
     assert data.task == "tokens" and data.labels == ("B-PER", "O")
     assert data.train[0] == Tagged(("Anna", "saw0"), ("B-PER", "O"), "train.conll, sentence at line 3")
     assert data.valid[0].words == ("Bob",) and data.test == []
-    assert read(DataConfig(source=str(tmp_path), label="2")).labels == ("NNP", "VBD")
+    assert "The tags mark entities: F1 over whole entities is the metric." in data.notes
+    data = read(DataConfig(source=str(tmp_path), label="2"))
+    assert data.labels == ("NNP", "VBD") and "The tags are judged word by word, by accuracy." in data.notes
 
 
 def test_words_in_a_table(tmp_path):

@@ -43,8 +43,22 @@ def test_f1_is_over_all_mentions_not_a_mean_of_sentences():
 
 
 def test_which_tags_are_entities():
-    assert metrics.is_bio(("B-PER", "I-PER", "O")) and metrics.is_bio(("O", "B-a b"))
-    assert not metrics.is_bio(("NOUN", "VERB", "O")) and not metrics.is_bio(("O",))
+    for labels in ("B-PER I-PER O", "O I-PER I-LOC", "B-NP I-NP", "B I O", "B I E S", "B- I- O", "B-a-b O"):
+        assert metrics.marks_entities(labels.split()), labels
+        assert "F1 over whole entities" in metrics.how_judged(labels.split())
+    for labels in ("NOUN VERB O", "O", "I O", "E S", "B-PER O X", "B-PER b-PER", "BIG SMALL"):
+        assert not metrics.marks_entities(labels.split()), labels
+        assert "by accuracy" in metrics.how_judged(labels.split())
+    assert "'X' is none of" in metrics.how_judged(["B-PER", "O", "X"])
+    assert "none of" not in metrics.how_judged(["NOUN", "O"])
+
+
+@pytest.mark.parametrize("gold, predicted, f1, errors", [
+    ("B I B I", "B I B I", 1.0, 0), ("B I B I", "B I I I", 0.0, 0), ("O B I O B", "O B I O O", 2 / 3, 0),
+    ("B-NP I-NP B-VP", "B-NP I-NP B-NP", 0.5, 0), ("B I O", "O I O", 0.0, 1), ("B- I- O", "B- I- O", 1.0, 0)])
+def test_entities_without_a_type_or_without_an_outside(gold, predicted, f1, errors):
+    found = entities(gold, predicted)
+    assert found["f1"] == pytest.approx(f1) and found["order_errors"] == errors
 
 
 # -- answers ----------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def _tokens(data: Dataset, examples: Sequence) -> dict[str, float]:
     model = make_pipeline(DictVectorizer(), _classifier(tags, C=1.0, tol=1e-3))
     model.fit([f for e in data.train for f in _looks(e.words)], tags)
     found = [list(model.predict(_looks(e.words))) for e in examples]
-    return metrics.of_tags([e.tags for e in examples], found, metrics.is_bio(data.labels))
+    return metrics.of_tags([e.tags for e in examples], found, metrics.marks_entities(data.labels))
 
 
 def _looks(words: Sequence[str]) -> list[dict[str, bool]]:
@@ -127,7 +127,7 @@ def by_word(data: Dataset, examples: Sequence) -> dict[str, float]:
     best = {word: own.most_common(1)[0][0] for word, own in counts.items()}
     rest = every.most_common(1)[0][0]
     found = [[best.get(word.lower(), rest) for word in e.words] for e in examples]
-    return metrics.of_tags([e.tags for e in examples], found, metrics.is_bio(data.labels))
+    return metrics.of_tags([e.tags for e in examples], found, metrics.marks_entities(data.labels))
 
 
 def _questions(data: Dataset, examples: Sequence) -> dict[str, float]:

@@ -41,10 +41,25 @@ def of_numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, f
 # -- words ------------------------------------------------------------------------------------
 
 
-def is_bio(labels: Sequence[str]) -> bool:
-    """Whether tags are entities: O, and B-, I- (or E-, S-) before a type."""
-    return "O" in labels and len(labels) > 1 and all(
-        re.fullmatch(r"O|[BIES]-.+", label) for label in labels)
+_MARK = re.compile(r"[BIES](-.*)?")
+
+
+def marks_entities(labels: Sequence[str]) -> bool:
+    """Whether tags mark entities: B, I (E, S) with or without a type behind a hyphen, and O, which
+    is missing where every word is in some entity. Without a type only if there is a B."""
+    inside = [label for label in labels if label != "O"]
+    return all(map(_MARK.fullmatch, inside)) and any(
+        label[0] == "B" or "-" in label for label in inside)
+
+
+def how_judged(labels: Sequence[str]) -> str:
+    """A sentence on which metric tags get, and why where that may surprise."""
+    if marks_entities(labels):
+        return "The tags mark entities: F1 over whole entities is the metric."
+    other = next((label for label in labels if label != "O" and not _MARK.fullmatch(label)), None)
+    but = "" if other is None or not any(label[:2] in ("B-", "I-") for label in labels) else \
+        f": some look like entities', but {other!r} is none of O, B-, I-, E- and S-"
+    return f"The tags are judged word by word, by accuracy{but}."
 
 
 def of_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]],
@@ -67,12 +82,12 @@ def of_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]],
 
 
 def order_errors(sentences: Sequence[Sequence[str]]) -> int:
-    """How many I- tags do not continue a B- or I- of their own type."""
+    """How many I tags do not continue a B or I of their own type."""
     errors = 0
     for tags in sentences:
         before = "O"
         for tag in tags:
-            if tag.startswith("I-") and not (before[:2] in ("B-", "I-") and before[2:] == tag[2:]):
+            if tag[0] == "I" and not (before[0] in "BI" and before[1:] == tag[1:]):
                 errors += 1
             before = tag
     return errors

@@ -13,6 +13,7 @@ from bertscope.finetuning.data.columns import Bad, as_numbers, examples, guess, 
 from bertscope.finetuning.data.examples import Answer, Dataset, Labelled, Question, Tagged
 from bertscope.finetuning.data.parts import PARTS, divide, draw, find_parts, shared
 from bertscope.finetuning.data.rows import Row, read_rows
+from bertscope.finetuning.metrics import how_judged
 
 #: More labels are none: a column of texts or numbers was taken for them.
 MOST_LABELS = 1000
@@ -48,6 +49,7 @@ def read(config: DataConfig, seed: int = 0) -> Dataset:
             labels = _sorted({e.label for e in found["train"]})
     elif task == "tokens":
         labels = _sorted({tag for e in found["train"] for tag in e.tags})
+        notes.append(how_judged(labels))
     if len(labels) > MOST_LABELS:
         raise BertScopeError(f"{name} has {len(labels):,} different labels, such as {labels[0]!r} and "
                              f"{labels[1]!r}: name the column of the label (data.label, --label).")

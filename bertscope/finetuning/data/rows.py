@@ -15,11 +15,10 @@ from pathlib import Path
 from bertscope.corpus.conllu import read_conllu
 from bertscope.corpus.files import open_text, readable
 from bertscope.errors import BertScopeError
+from bertscope.finetuning.data.delimited import records
 
 #: Rows of one file at most: they are kept in memory.
 MOST_ROWS = 2_000_000
-#: Characters of one field at most.
-LONGEST_FIELD = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +60,31 @@ def _tsv(path: Path, header: bool) -> Iterator[Row]:
 
 
 def _table(path: Path, header: bool, **form) -> Iterator[Row]:
-    csv.field_size_limit(LONGEST_FIELD)
     with open_text(path, path.name) as handle:
-        reader = csv.reader((line.replace("\0", "") for line in handle), **form)
-        names, line = None, 0
-        try:
-            for fields in reader:
-                first, line = line + 1, reader.line_num
-                where = f"{path.name}, line {first}"
-                if not any(field.strip() for field in fields):
-                    continue
-                if form.get("quoting") == csv.QUOTE_NONE:
-                    fields = [_unquoted(field) for field in fields]
+        names = None
+        for number, fields in records(handle, path.name, **form):
+            where = f"{path.name}, line {number}"
+            if fields is None:
+                why = "the quote that opens here is not closed; one that is text has to be doubled."
                 if names is None:
-                    names = [name.strip() for name in fields] if header else \
-                        [str(number) for number in range(1, len(fields) + 1)]
-                    if len(set(names)) < len(names):
-                        raise BertScopeError(f"{path.name} has two columns of the same name.")
-                    if header:
-                        continue
-                if len(fields) != len(names):
-                    yield Row(where, None, f"it has {len(fields)} columns where {len(names)} are "
-                                           "expected.")
-                else:
-                    yield Row(where, dict(zip(names, fields)))
-        except csv.Error as error:
-            raise BertScopeError(f"{path.name}, line {reader.line_num}: {error}.") from None
+                    raise BertScopeError(f"{where}: {why}")
+                yield Row(where, None, why)
+                continue
+            if not any(field.strip() for field in fields):
+                continue
+            if form.get("quoting") == csv.QUOTE_NONE:
+                fields = [_unquoted(field) for field in fields]
+            if names is None:
+                names = [name.strip() for name in fields] if header else \
+                    [str(number) for number in range(1, len(fields) + 1)]
+                if len(set(names)) < len(names):
+                    raise BertScopeError(f"{path.name} has two columns of the same name.")
+                if header:
+                    continue
+            if len(fields) != len(names):
+                yield Row(where, None, f"it has {len(fields)} columns where {len(names)} are expected.")
+            else:
+                yield Row(where, dict(zip(names, fields)))
 
 
 def _unquoted(field: str) -> str:

@@ -26,7 +26,7 @@ class TokensTask:
 
     def __init__(self, spec: TaskSpec, cutter: Cutter):
         self.spec, self.cutter = spec, cutter
-        self.entities = metrics.is_bio(spec.labels)
+        self.entities = metrics.marks_entities(spec.labels)
         self.metric = "f1" if self.entities else "accuracy"
 
     def features(self, examples: Sequence[Tagged]) -> list[Feature]:
