@@ -103,6 +103,8 @@ def _pairs(args, checkpoints):
     from bertscope.corpus.pairs import read_pairs
 
     pairs = read_pairs(args.pairs).first(args.most)
+    for note in pairs.notes:
+        print(note)
     print(f"{len(pairs):,} pairs of {len(pairs.sizes):,} paradigms from {pairs.name}, {args.variant}",
           flush=True)
     tables = []

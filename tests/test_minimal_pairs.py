@@ -63,6 +63,33 @@ def test_tables_with_and_without_names(name, text):
     assert parse_pairs(name, text.encode()).pairs == (Pair("a, b", "c", "k"), Pair("d", "e", "l"))
 
 
+LONGER = "a cat sleeps,a cats sleeps\nthe dog is old,the dog are old\n"
+
+
+@pytest.mark.parametrize(("first", "names"), [
+    ("right,wrong", True), ("Satz 1,Falsch", True),
+    ("dogs bark,dogs barks", False),  # the shortest pair of all, but the same word is in both
+    ("right now,wrong now", False), ("Yes.,No.", False), ("one two three,four five six", False),
+])
+def test_a_first_line_of_unknown_names_is_told_by_its_words(first, names):
+    found = parse_pairs("p.csv", (first + "\n" + LONGER).encode())
+    assert len(found) == 3 - names
+    (note,) = found.notes
+    assert ("is taken for the names of the columns" in note) is names and "first column is the good" in note
+    assert f"“{first.split(',')[0]}”" in note
+    for asked in (True, False):  # the visitor knows better
+        assert len(parse_pairs("p.csv", (first + "\n" + LONGER).encode(), asked)) == 3 - asked
+
+
+def test_names_that_are_known_need_no_note():
+    for first in ("good,bad", "Good sentence,Bad-sentence", "Correct,Incorrect"):
+        found = parse_pairs("p.csv", (first + "\n" + LONGER).encode())
+        assert len(found) == 2 and not found.notes
+    turned = parse_pairs("p.csv", b"incorrect,correct\na cats sleeps,a cat sleeps\n")
+    assert turned.pairs == (Pair("a cat sleeps", "a cats sleeps", "p"),)
+    assert not parse_pairs("p.jsonl", line()).notes
+
+
 def test_a_pair_without_a_paradigm_is_of_its_files():
     assert parse_pairs("mine.csv", b"a,b\n").pairs == (Pair("a", "b", "mine"),)
 

@@ -299,3 +299,20 @@ def test_the_command_compares_pairs_over_all_steps(command, few, tiny_run, tmp_p
 def test_the_commands_mistakes_are_one_line(command, arguments, why):
     status, _, text = command(*arguments)
     assert status == 1 and why in text and text.count("\n") == 1
+
+
+def test_a_first_line_of_unknown_names_is_said_and_can_be_chosen(runs, command, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("right,wrong\nthe garden was big .,the garden were big .\nshe was big .,her was big .\n")
+    at = view(**ON_DISK, pairs_path=str(path))
+    assert "is taken for the names of the columns" in said(at) and scored(at) == 2
+    at = at.segmented_control(key="pairs_first").set_value("a pair").run()
+    assert not at.exception and "is taken for a pair" in said(at) and scored(at) == 3
+    status, text, _ = command("tiny", "--pairs", path)
+    assert status == 0 and "is taken for the names of the columns" in text
+
+
+def scored(at) -> int:
+    """How many pairs the first checkpoint was asked, from the table of numbers."""
+    (table,) = (frame.value for frame in at.dataframe if "accuracy" in frame.value)
+    return int(table[table.checkpoint == table.checkpoint[0]]["pairs"].sum())

@@ -3,7 +3,8 @@
     {"sentence_good": "...", "sentence_bad": "...", "UID": "paradigm", "linguistics_term": "..."}
 
 as in BLiMP (Warstadt et al. 2020), or columns ``good, bad[, paradigm[, phenomenon]]`` with or without a
-first line that names them. What is no pair is refused with the number of its line.
+first line that names them. A first line of names that are not known here is told by its words, and what was
+made of it is said. What is no pair is refused with the number of its line.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ SUFFIXES = (".jsonl", ".csv", ".tsv")
 MOST_BYTES, MOST_FILES, MOST_PAIRS = 64_000_000, 200, 200_000
 MOST_CHARACTERS, MOST_NAME = 1000, 100
 #: What a column or an entry may be called.
-_NAMES = {"good": ("sentence_good", "good", "grammatical"),
-          "bad": ("sentence_bad", "bad", "ungrammatical"),
+_NAMES = {"good": ("sentence_good", "good", "grammatical", "good_sentence", "correct", "acceptable"),
+          "bad": ("sentence_bad", "bad", "ungrammatical", "bad_sentence", "incorrect", "unacceptable"),
           "paradigm": ("uid", "paradigm"), "phenomenon": ("linguistics_term", "phenomenon")}
 
 
@@ -41,10 +42,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class PairSet:
-    """Pairs in the order of their files; ``name`` says where they are from."""
+    """Pairs in the order of their files; ``name`` says where they are from, ``notes`` what had to be
+    guessed of them, in sentences."""
 
     name: str
     pairs: tuple[Pair, ...]
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -88,14 +91,18 @@ def built_in(per_paradigm: int = 200) -> PairSet:
         Pair(c.good, c.bad, c.paradigm, c.phenomenon) for c in contrasts(per_paradigm)))
 
 
-def read_pairs(path: str | Path) -> PairSet:
+def read_pairs(path: str | Path, names: bool | None = None) -> PairSet:
     """The pairs of a file, or of all files in a folder; ``miniworld`` are the built-in ones.
+
+    Args:
+        names: as in :func:`parse_pairs`.
 
     Raises:
         BertScopeError: there is no such thing, it is too large, or a line is no pair (which, and
             why).
     """
     found: list[Pair] = []
+    notes: list[str] = []
     try:
         place = Path(path).expanduser()
         if str(path) == "miniworld" and not place.exists():
@@ -103,13 +110,15 @@ def read_pairs(path: str | Path) -> PairSet:
         for file in _files(place):
             with open(file, "rb") as handle:
                 data = handle.read(MOST_BYTES + 1)
-            found += parse_pairs(file.name, data).pairs
+            read = parse_pairs(file.name, data, names)
+            found += read.pairs
+            notes += read.notes
             if len(found) > MOST_PAIRS:
                 raise BertScopeError(f"{path} has more than the {MOST_PAIRS:,} pairs that are read.")
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in the path, a home of nobody
         raise BertScopeError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}."
                              ) from None
-    return PairSet(place.name, tuple(found))
+    return PairSet(place.name, tuple(found), tuple(notes))
 
 
 def _files(place: Path) -> list[Path]:
@@ -126,10 +135,14 @@ def _files(place: Path) -> list[Path]:
     return files
 
 
-def parse_pairs(name: str, data: bytes) -> PairSet:
+def parse_pairs(name: str, data: bytes, names: bool | None = None) -> PairSet:
     """The pairs of one file's bytes; ``name`` tells the format by its end, JSON lines by default.
 
     A pair without a paradigm of its own is of the paradigm that the file is called.
+
+    Args:
+        names: whether the first line of a table, where it is none of the known names, names the columns
+            (True) or is a pair (False); None goes by its words.
 
     Raises:
         BertScopeError: the file is too large, or a line is no pair (which, and why).
@@ -137,7 +150,8 @@ def parse_pairs(name: str, data: bytes) -> PairSet:
     if len(data) > MOST_BYTES:
         raise BertScopeError(f"{name} is larger than the {MOST_BYTES / 1e6:.0f} MB that are read.")
     path = Path(name)
-    rows = _table(name, data, "\t" if path.suffix.lower() == ".tsv" else ",") \
+    notes: list[str] = []
+    rows = _table(name, data, "\t" if path.suffix.lower() == ".tsv" else ",", names, notes) \
         if path.suffix.lower() in (".csv", ".tsv") else _objects(name, data)
     pairs = []
     for line, row in rows:
@@ -146,12 +160,12 @@ def parse_pairs(name: str, data: bytes) -> PairSet:
             raise BertScopeError(f"{name} has more than the {MOST_PAIRS:,} pairs that are read.")
     if not pairs:
         raise BertScopeError(f"{name} is empty: there is no pair of sentences in it.")
-    return PairSet(path.name, tuple(pairs))
+    return PairSet(path.name, tuple(pairs), tuple(notes))
 
 
 def _pair(where: str, row: dict, stem: str) -> Pair:
     """A row as a pair, with everything that could be wrong with it named."""
-    known = {str(key).strip().lower(): value for key, value in row.items()}
+    known = {_plain(str(key)): value for key, value in row.items()}
 
     def text(field: str, most: int) -> str:
         value = next((known[n] for n in _NAMES[field] if known.get(n) is not None), "")
@@ -197,19 +211,46 @@ def _objects(name: str, data: bytes) -> Iterator[tuple[int, dict]]:
         yield line, row
 
 
-def _table(name: str, data: bytes, comma: str) -> Iterator[tuple[int, dict]]:
+def _table(name: str, data: bytes, comma: str, named: bool | None, notes: list[str],
+           ) -> Iterator[tuple[int, dict]]:
+    rows = [(line, _cells(f"{name}, line {line:,}", text, comma)) for line, text in _lines(name, data)]
     names = ["good", "bad", "paradigm", "phenomenon"]
-    for number, (line, text) in enumerate(_lines(name, data)):
-        try:  # one line is one pair: a quoted line break is refused with it
-            cells = text.split("\t") if comma == "\t" else next(csv.reader([text], strict=True), [])
-        except csv.Error as error:
-            raise BertScopeError(f"{name}, line {line:,}: {error}.") from None
-        lower = [cell.strip().lower() for cell in cells]
-        if number == 0 and any(cell in _NAMES["good"] for cell in lower):
-            names = lower
-            continue
+    first = rows[0][1] if rows else []
+    if any(_plain(cell) in _NAMES["good"] for cell in first):
+        names, rows = first, rows[1:]
+    elif rows:
+        heading = _looks_like_names([cells for _, cells in rows]) if named is None else named
+        said = ", ".join(f"“{cell.strip()[:60]}”" for cell in first[:2])
+        notes.append(f"{name}: the first line, {said}, is taken for "
+                     + ("the names of the columns" if heading else "a pair, as no names of columns are known "
+                        "in it") + "; the first column is the good sentence, the second the bad one.")
+        rows = rows[heading:]
+    for line, cells in rows:
         if len(cells) < 2:
             raise BertScopeError(f"{name}, line {line:,}: two columns are expected, the good "
                                  f"sentence and the bad one, with a "
                                  f"{'tab' if comma == chr(9) else 'comma'} between them.")
         yield line, dict(zip(names, cells))
+
+
+def _cells(where: str, text: str, comma: str) -> list[str]:
+    try:  # one line is one pair: a quoted line break is refused with it
+        return text.split("\t") if comma == "\t" else next(csv.reader([text], strict=True), [])
+    except csv.Error as error:
+        raise BertScopeError(f"{where}: {error}.") from None
+
+
+def _plain(cell: str) -> str:
+    """A column's name as :data:`_NAMES` has it."""
+    return "_".join(cell.lower().replace("-", " ").split())
+
+
+def _looks_like_names(rows: list[list[str]]) -> bool:
+    """Whether the first row's two cells share no word, end like no sentence and are shorter than every
+    sentence below: the two sentences of a minimal pair are nearly the same."""
+    if len(rows[0]) < 2:
+        return False
+    (good, bad), *others = ([cell.split() for cell in row[:2]] for row in rows if len(row) > 1)
+    return (bool(others) and bool(good) and bool(bad) and not {*good} & {*bad}
+            and not any(words[-1][-1] in ".!?。" for words in (good, bad))
+            and max(len(good), len(bad)) < min(len(words) for row in others for words in row))

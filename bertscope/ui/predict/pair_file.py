@@ -12,8 +12,12 @@ from bertscope.ui.text import markdown
 
 SOURCES = ("miniworld's grammar", "file or folder on this machine", "upload")
 SIZES = {"100": 100, "300": 300, "all": None}
+#: What the first line of a table is, where its names of columns are not known.
+FIRST_LINE = {"as it looks": None, "names of columns": True, "a pair": False}
 #: Rows of the table of pairs that a model has wrong.
 MOST_WRONG = 200
+#: Files of a folder of which it is said how their first line was read.
+MOST_NOTES = 5
 MEAN = "mean over paradigms"
 
 
@@ -66,10 +70,27 @@ def source():
             st.info("Give a path. A CSV needs two columns, the good sentence and the bad one.",
                     icon=":material/folder_open:")
             return None
-        return _read(path, _stamp(path)).first(SIZES[most])
+        return told(lambda names: _read(path, _stamp(path), names)).first(SIZES[most])
     file = st.file_uploader("BLiMP's JSON lines, CSV or TSV (good, bad, paradigm)",
                             ["jsonl", "csv", "tsv"], key="pairs_file", max_upload_size=64)
-    return None if file is None else _parsed(file.name, file.getvalue()).first(SIZES[most])
+    if file is None:
+        return None
+    return told(lambda names: _parsed(file.name, file.getvalue(), names)).first(SIZES[most])
+
+
+def told(read):
+    """``read(names)``, a ``PairSet``, and what was guessed of it, with a switch for who knows better."""
+    found = read(None)
+    if not found.notes:
+        return found
+    asked = st.segmented_control("The first line is", list(FIRST_LINE), default="as it looks",
+                                 required=True, key="pairs_first", bind="query-params")
+    found = read(FIRST_LINE[asked])
+    for note in found.notes[:MOST_NOTES]:
+        st.caption(f":material/info: {markdown(note)}")
+    if len(found.notes) > MOST_NOTES:
+        st.caption(f"And so on for {len(found.notes) - MOST_NOTES:,} more files.")
+    return found
 
 
 @st.cache_resource(show_spinner="Making sentences …")
@@ -80,17 +101,17 @@ def _built_in():
 
 
 @st.cache_resource(max_entries=3, show_spinner="Reading the pairs …")
-def _read(path: str, stamp: float):
+def _read(path: str, stamp: float, names: bool | None):
     from bertscope.corpus.pairs import read_pairs
 
-    return read_pairs(path)
+    return read_pairs(path, names)
 
 
 @st.cache_resource(max_entries=3, show_spinner="Reading the pairs …")
-def _parsed(name: str, data: bytes):
+def _parsed(name: str, data: bytes, names: bool | None):
     from bertscope.corpus.pairs import parse_pairs
 
-    return parse_pairs(name, data)
+    return parse_pairs(name, data, names)
 
 
 def _stamp(path: str) -> float:
