@@ -340,6 +340,7 @@ def test_the_hub_needs_its_package(monkeypatch):
 
     monkeypatch.setattr(hub, "find_spec", lambda name: None)
     refused("pip install datasets", source="hf:glue/rte")
+    refused("needs the name of a data set", source="hf:")
 
 
 class Table(list):
@@ -375,6 +376,34 @@ def test_a_data_set_of_the_hub_has_its_classes_names(monkeypatch):
     assert data.valid[0] == Labelled("a 0", "yes", "validation 0",
                                      "nyu-mll/glue/rte, validation row 1")
     assert any("has no labels" in note for note in data.notes)
+    monkeypatch.setattr(sys.modules["datasets"], "load_dataset", lambda path, subset: {"all": Table()})
+    refused("no split called train, validation or test; it has all", source="hf:mine")
+
+
+def test_the_package_itself_gives_the_same_rows(tmp_path, monkeypatch):
+    """The package datasets reads a folder of Parquet files as it reads one that it fetched."""
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    text = datasets.Value("string")
+    kinds = {"tags": {"tokens": datasets.Sequence(text),
+                      "ner_tags": datasets.Sequence(datasets.ClassLabel(names=["O", "B-PER"]))},
+             "pairs": {"sentence1": text, "sentence2": text, "label": datasets.ClassLabel(names=["no", "yes"])},
+             "asked": {"question": text, "context": text, "answers": datasets.Sequence(
+                 {"text": text, "answer_start": datasets.Value("int32")})}}
+    rows = {"tags": lambda i: {"tokens": ["Anna", f"ran{i}"], "ner_tags": [1, 0]},
+            "pairs": lambda i: {"sentence1": f"a {i}", "sentence2": "b", "label": i % 2},
+            "asked": lambda i: {"question": f"where {i}?", "context": "in town.",
+                                "answers": {"text": ["town"] * (i % 2), "answer_start": [3] * (i % 2)}}}
+    for name, features in kinds.items():
+        (tmp_path / name).mkdir()
+        for part in ("train", "validation"):
+            datasets.Dataset.from_list([rows[name](i) for i in range(9)], datasets.Features(features)).to_parquet(
+                tmp_path / name / f"{part}-00000-of-00001.parquet")
+    tags, pairs, asked = (read(DataConfig(source=f"hf:{tmp_path / name}")) for name in kinds)
+    assert tags.labels == ("B-PER", "O") and tags.train[3].words == ("Anna", "ran3")
+    assert pairs.labels == ("no", "yes") and pairs.train[1].label == "yes" and len(pairs.valid) == 9
+    assert [e.answers for e in asked.train[:2]] == [(), (Answer("town", 3),)]
+    refused("cannot be fetched", source=f"hf:{tmp_path / 'none'}")
 
 
 # -- parts ------------------------------------------------------------------------------------

@@ -13,8 +13,11 @@ def hub_rows(name: str) -> dict[str, list[Row]]:
     """Rows by part of ``NAME``, ``OWNER/NAME`` or ``OWNER/NAME/SUBSET``; class numbers become names.
 
     Raises:
-        BertScopeError: the package is missing, or the data set cannot be fetched.
+        BertScopeError: the package is missing, the data set cannot be fetched, or its splits are none
+            of train, validation and test.
     """
+    if not name.strip("/ "):
+        raise BertScopeError("hf: needs the name of a data set behind it, as in hf:nyu-mll/glue/rte.")
     if not find_spec("datasets"):
         raise BertScopeError("Data sets of the Hugging Face hub need the package datasets: "
                              "pip install datasets. Files are read without it.")
@@ -35,6 +38,9 @@ def hub_rows(name: str) -> dict[str, list[Row]]:
                 raise BertScopeError(f"{name}, {split} has more than {MOST_ROWS:,} rows.")
             rows[part] = [Row(f"{name}, {split} row {number}", _named(record, table.features))
                           for number, record in enumerate(table, 1)]
+    if not rows:
+        raise BertScopeError(f"The data set {name!r} has no split called train, validation or test; it has "
+                             f"{', '.join(map(str, loaded))}.")
     return rows
 
 
