@@ -64,7 +64,8 @@ def random_checkpoint(args, folder: Path) -> str:
     """A BERT of random weights of this size with a vocabulary of the training part."""
     from transformers.utils import logging
 
-    from bertscope.config import RunConfig, sized
+    from bertscope.config import RunConfig
+    from bertscope.presets import sized
     from bertscope.corpus.tokenizer import train_tokenizer
     from bertscope.finetuning.start import texts
     from bertscope.models import build

@@ -61,7 +61,7 @@ def checkpoints(args, pairs, folder: Path):
     import torch
     from transformers import BertConfig, BertForMaskedLM
 
-    from bertscope.config import sized
+    from bertscope.presets import sized
     from bertscope.corpus.tokenizer import train_tokenizer
     from bertscope.runs import find_checkpoint
 

@@ -83,7 +83,7 @@ def measure(who: str, recipe: str, dropout: float, args) -> dict:
     import numpy as np
     import torch
 
-    from bertscope.cli import run_config
+    from bertscope.presets import run_config
     from bertscope.corpus import prepare
     from bertscope.models import build
     from bertscope.objectives import Examples

@@ -1,63 +1,12 @@
-"""The configuration of a run: plain dataclasses, saved whole in ``config.json``.
-
-Every field carries its own help line, so the command line and the *Train* page
-are made from this file and cannot drift from it. Unknown keys are errors.
-"""
+"""The configuration of a pretraining run, saved whole in its ``config.json``."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import json
-import math
-import types
-import typing
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from bertscope.errors import BertScopeError
-
-
-def knob(default, help: str, **limits):
-    """A field with its help line and limits (``min``, ``max``, ``choices``)."""
-    return field(default=default, metadata={"help": help, **limits})
-
-
-class Settings:
-    """A dataclass of sections (dataclasses of plain values) that goes to JSON and back."""
-
-    def check(self) -> None:
-        """Conditions between fields of different sections.
-
-        Raises:
-            BertScopeError: one is not met.
-        """
-
-    def to_dict(self) -> dict:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict):
-        """The inverse of :meth:`to_dict`. Missing keys take defaults.
-
-        Raises:
-            BertScopeError: a key is unknown, or a value has the wrong type or is out of range.
-        """
-        return _build(cls, values, "", cls)
-
-    def override(self, changes: dict[str, object]):
-        """A copy with dotted keys changed, e.g. ``{"training.steps": 500}``."""
-        values = self.to_dict()
-        for key, value in changes.items():
-            *path, leaf = key.split(".")
-            place = values
-            for part in path:
-                place = place.get(part) if isinstance(place, dict) else None
-            if not isinstance(place, dict) or leaf not in place:
-                raise BertScopeError(f"There is no setting called {key!r}.{_meant(key, type(self))}")
-            place[leaf] = value
-        return self.from_dict(values)
-
+from bertscope.settings import Settings, knob
 
 #: How examples are cut out of documents.
 PAIRS = ("nsp", "sop", "full_sentences", "doc_sentences", "sentences")
@@ -95,6 +44,12 @@ class ModelConfig:
     positions: str = knob("random", "initial position embeddings; sinusoidal ones learn what is "
                                      "near sooner", choices=("random", "sinusoidal"))
 
+    def check(self) -> None:
+        if self.hidden_size % self.num_attention_heads:
+            raise BertScopeError(
+                f"model.hidden_size ({self.hidden_size}) must be a multiple of "
+                f"model.num_attention_heads ({self.num_attention_heads}).")
+
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
@@ -120,6 +75,10 @@ class ObjectiveConfig:
                               min=0.0, max=1000.0)
     masking: str = knob("dynamic", "dynamic draws masks anew each epoch, static repeats ten copies",
                          choices=("dynamic", "static"))
+
+    def check(self) -> None:
+        if self.mask_share + self.random_share > 1 + 1e-9:
+            raise BertScopeError("objective.mask_share and objective.random_share add up to more than 1.")
 
 
 @dataclass(frozen=True)
@@ -219,155 +178,9 @@ class RunConfig(Settings):
         return {"mlm": 1.0, pairs: 1.0} if pairs in ("nsp", "sop") else {"mlm": 1.0}
 
 
-#: The small BERTs of Turc et al. 2019 (Table 1: L layers, H hidden), and the two of Devlin et al.
-SIZES = {
-    "tiny": {"num_hidden_layers": 2, "hidden_size": 128},
-    "mini": {"num_hidden_layers": 4, "hidden_size": 256},
-    "small": {"num_hidden_layers": 4, "hidden_size": 512},
-    "medium": {"num_hidden_layers": 8, "hidden_size": 512},
-    "base": {"num_hidden_layers": 12, "hidden_size": 768},
-    "large": {"num_hidden_layers": 24, "hidden_size": 1024},
-}
-
-
-def sized(name: str) -> dict[str, int]:
-    """Overrides of ``model`` for a named size: heads are 64 wide, the feed-forward layer 4 H."""
-    if name not in SIZES:
-        raise BertScopeError(f"There is no size called {name!r}; choose from {', '.join(SIZES)}.")
-    shape = SIZES[name]
-    hidden = shape["hidden_size"]
-    return {**shape, "num_attention_heads": hidden // 64, "intermediate_size": 4 * hidden}
-
-
-def shape_of(folder: str) -> dict[str, object]:
-    """Overrides of ``model`` and ``objective`` that fit the weights of a checkpoint folder.
-
-    Raises:
-        BertScopeError: there is no ``config.json`` in it, or it cannot be read.
-    """
-    try:
-        record = json.loads((Path(folder) / "config.json").read_text("utf-8"))
-        names = [f.name for f in dataclasses.fields(ModelConfig) if f.name in record]
-        shape = {f"model.{name}": record[name] for name in names}
-        places = record["max_position_embeddings"]
-        if record["model_type"] == "roberta":
-            places -= record["pad_token_id"] + 1
-        return {**shape, "model.dropout": record["hidden_dropout_prob"],
-                "objective.max_length": places}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise BertScopeError(f"training.init_from must be the folder of a checkpoint with a "
-                             f"config.json of a BERT-like model, not {folder!r}.") from None
-
-
-#: What differs by corpus: found by trial on two CPU cores, see docs/results.md.
-CORPUS_DEFAULTS: dict[str, dict[str, object]] = {
-    "miniworld": {"corpus.documents": 8000, "corpus.vocab_size": 1152, "objective.max_length": 64,
-                  "model.num_attention_heads": 4, "model.intermediate_size": 256,
-                  "model.dropout": 0.0,
-                  "model.initializer_range": 0.05, "model.positions": "sinusoidal",
-                  "training.learning_rate": 3e-3, "training.warmup": 0.03,
-                  "training.batch_size": 32, "training.steps": 6000,
-                  "training.evaluate_every": 250, "training.checkpoint_every": 250},
-    "sotu": {"objective.max_length": 48, "model.dropout": 0.0, "model.initializer_range": 0.05,
-             "model.positions": "sinusoidal", "training.learning_rate": 2e-3,
-             "training.warmup": 0.03, "training.steps": 8000, "training.evaluate_every": 500,
-             "training.checkpoint_every": 500},
-}
-
-
-def defaults(recipe: str, source: str) -> dict[str, object]:
-    """Overrides that suit a recipe and a corpus, for settings the user leaves open.
-
-    Raises:
-        BertScopeError: there is no such recipe.
-    """
-    if recipe not in RECIPES:
-        raise BertScopeError(f"recipe must be one of {', '.join(RECIPES)}, not {recipe!r}.")
-    return {"recipe": recipe, **RECIPES[recipe], **CORPUS_DEFAULTS.get(source, {})}
-
-
-def knobs(section: type) -> list[dict]:
-    """The fields of one section as ``{name, type, default, help, ...limits}``, for forms and flags."""
-    hints = typing.get_type_hints(section)
-    return [
-        {"name": f.name, "type": _plain(hints[f.name])[0], "optional": _plain(hints[f.name])[1],
-         "default": f.default, **f.metadata}
-        for f in dataclasses.fields(section)
-        if not dataclasses.is_dataclass(hints[f.name])
-    ]
-
-
-def _meant(key: str, settings: type) -> str:
-    """" Did you mean ...?", where a setting of a like name exists."""
-    known = []
-    for outer in dataclasses.fields(settings):
-        inner = outer.default_factory
-        known += [f"{outer.name}.{f.name}" for f in dataclasses.fields(inner)] \
-            if dataclasses.is_dataclass(inner) else [outer.name]
-    near = difflib.get_close_matches(key, known, 1)
-    return f" Did you mean {near[0]!r}?" if near else ""
-
-
-def _plain(hint) -> tuple[type, bool]:
-    """``int | None`` -> ``(int, True)``; ``int`` -> ``(int, False)``."""
-    if isinstance(hint, types.UnionType):
-        (inner,) = [arg for arg in typing.get_args(hint) if arg is not type(None)]
-        return inner, True
-    return hint, False
-
-
-def _build(cls: type, values: object, path: str, settings: type):
-    if not isinstance(values, dict):
-        raise BertScopeError(f"The configuration's {path or 'top level'} must be an object.")
-    hints = typing.get_type_hints(cls)
-    unknown = sorted(set(values) - set(hints))
-    if unknown:
-        raise BertScopeError(f"There is no setting called {path + unknown[0]!r}."
-                             f"{_meant(path + unknown[0], settings)}")
-    built = {}
-    for f in dataclasses.fields(cls):
-        if f.name not in values:
-            continue
-        hint, value, key = hints[f.name], values[f.name], path + f.name
-        if dataclasses.is_dataclass(hint):
-            built[f.name] = _build(hint, value, key + ".", settings)
-        else:
-            built[f.name] = _check(key, value, *_plain(hint), f.metadata)
-    made = cls(**built)
-    _check_together(made)
-    return made
-
-
-def _check(key: str, value, kind: type, optional: bool, limits) -> object:
-    if value is None:
-        if optional:
-            return None
-        raise BertScopeError(f"{key} needs a value.")
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise BertScopeError(f"{key} must be of type {kind.__name__}, not {json.dumps(value, default=str)}.")
-    if kind is float and not math.isfinite(value):
-        raise BertScopeError(f"{key} must be a finite number.")
-    if "choices" in limits and value not in limits["choices"]:
-        raise BertScopeError(f"{key} must be one of {', '.join(limits['choices'])}, not {value!r}.")
-    if "min" in limits and value < limits["min"]:
-        raise BertScopeError(f"{key} must be at least {limits['min']:g}, not {value:g}.")
-    if "max" in limits and value > limits["max"]:
-        raise BertScopeError(f"{key} must be at most {limits['max']:g}, not {value:g}.")
-    return value
-
-
-def _check_together(made) -> None:
-    """Conditions between two fields of one section."""
-    if isinstance(made, ModelConfig) and made.hidden_size % made.num_attention_heads:
-        raise BertScopeError(
-            f"model.hidden_size ({made.hidden_size}) must be a multiple of "
-            f"model.num_attention_heads ({made.num_attention_heads}).")
-    if isinstance(made, ObjectiveConfig) and made.mask_share + made.random_share > 1 + 1e-9:
-        raise BertScopeError("objective.mask_share and objective.random_share add up to more than 1.")
-    if isinstance(made, Settings):
-        made.check()
+#: The parts that a configuration has, by the first half of a dotted key.
+SECTIONS = {"corpus": CorpusConfig, "model": ModelConfig, "objective": ObjectiveConfig,
+            "training": TrainingConfig}
 
 
 def _check_recipe(made: RunConfig) -> None:

@@ -14,13 +14,22 @@ import threading
 from pathlib import Path
 
 from bertscope.errors import BertScopeError
-from bertscope.runs import ACTIVE, Run
+from bertscope.presets import run_config
+from bertscope.runs import ACTIVE, Run, create_run, open_run
 
 #: How a trainer's threads wait for one another; OpenMP reads it when torch is loaded. Small layers
 #: are a few dozen microseconds' work: a thread that sleeps at once spends longer waking up than
 #: computing, one that spins for long takes its core from the app. This many turns are some ten
 #: microseconds. Whoever else computes beside a trainer (the app, a probe) only sleeps.
 TRAINER_THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "5000"}
+
+
+def demo_run() -> Run:
+    """The run ``demo``, made if it is not there yet."""
+    try:
+        return open_run("demo")
+    except BertScopeError:
+        return create_run("demo", run_config({}))
 
 
 def start(run: Run) -> None:

@@ -33,8 +33,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertscope.config import RunConfig, Settings
+from bertscope.config import RunConfig
 from bertscope.errors import BertScopeError
+from bertscope.settings import Settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 STEP = re.compile(r"step-(\d{8})")

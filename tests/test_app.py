@@ -385,7 +385,7 @@ def test_a_recipe_brings_its_own_settings_and_says_what_it_costs(no_runs):
 
 @pytest.mark.parametrize("recipe", ["electra", "causal", "albert"])
 def test_every_page_copes_with_every_recipe(no_runs, recipe):
-    from bertscope.cli import run_config
+    from bertscope.presets import run_config
     from bertscope.runs import create_run
     from bertscope.training.loop import train
 

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from bertscope import config
-from bertscope.cli import run_config
-from bertscope.config import RunConfig, SIZES, knobs, sized
+from bertscope.config import SECTIONS, RunConfig
 from bertscope.errors import BertScopeError
+from bertscope.presets import CORPUS_DEFAULTS, SIZES, run_config, sized
+from bertscope.settings import knobs
 
 
 def test_a_configuration_survives_json():
@@ -37,8 +37,7 @@ def test_what_cannot_be_meant_is_one_sentence(key, value, part):
 
 
 def test_every_knob_has_a_help_line_and_a_legal_default():
-    for section in (config.CorpusConfig, config.ModelConfig, config.ObjectiveConfig,
-                    config.TrainingConfig):
+    for section in SECTIONS.values():
         for knob in knobs(section):
             assert knob["help"]
             default = knob["default"]
@@ -62,7 +61,7 @@ def test_what_is_asked_for_wins_over_the_corpus_and_the_size():
     made = run_config({"corpus.source": "miniworld", "objective.max_length": 96,
                        "model.hidden_size": 64, "training.steps": None}, "mini")
     assert made.objective.max_length == 96
-    assert made.corpus.vocab_size == config.CORPUS_DEFAULTS["miniworld"]["corpus.vocab_size"]
+    assert made.corpus.vocab_size == CORPUS_DEFAULTS["miniworld"]["corpus.vocab_size"]
     assert made.model.hidden_size == 64 and made.model.num_hidden_layers == 4
     assert made.training.steps == run_config({}).training.steps
 

@@ -5,7 +5,8 @@ import torch
 from transformers import BertConfig, BertForPreTraining
 
 from bertscope.cli import main
-from bertscope.config import RECIPES, RunConfig, sized
+from bertscope.config import RECIPES, RunConfig
+from bertscope.presets import sized
 from bertscope.errors import BertScopeError
 from bertscope.training.cost import plan
 

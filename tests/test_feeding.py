@@ -11,7 +11,7 @@ from bertscope.analysis import feeding
 from bertscope.analysis.cache import list_cached
 from bertscope.analysis.exposure import exposure, over_steps, seen_by
 from bertscope.analysis.feeding import fed, open_feed, steps_done
-from bertscope.cli import run_config
+from bertscope.presets import run_config
 from bertscope.errors import BertScopeError
 from bertscope.runs import create_run
 from bertscope.training import loop

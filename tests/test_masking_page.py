@@ -177,7 +177,7 @@ def test_the_tally_says_what_was_counted(runs, of, part):
 
 
 def test_a_causal_run_predicts_every_piece_and_masks_none(no_runs):
-    from bertscope.cli import run_config
+    from bertscope.presets import run_config
     from bertscope.runs import create_run
     from bertscope.training.loop import train
 

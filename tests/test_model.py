@@ -5,7 +5,8 @@ import pytest
 import torch
 from transformers import AutoModelForPreTraining
 
-from bertscope.config import ModelConfig, ObjectiveConfig, RunConfig, TrainingConfig, sized
+from bertscope.config import ModelConfig, ObjectiveConfig, RunConfig, TrainingConfig
+from bertscope.presets import sized
 from bertscope.models import MaskedLoss, vocabulary_loss
 from bertscope.models import build as build_run
 from bertscope.models.encoder import hidden_states_at

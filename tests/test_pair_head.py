@@ -132,7 +132,7 @@ def test_values_that_are_not_finite_are_a_sentence(tmp_path):
 @pytest.mark.parametrize("recipe", ["albert", "bert"])
 def test_in_order_is_what_the_trainer_labels_0(tmp_path, recipe):
     """Really trained on documents in which *dawn* always comes before *dusk*."""
-    from bertscope.cli import run_config
+    from bertscope.presets import run_config
     from bertscope.runs import create_run
     from bertscope.training.loop import train
 

@@ -135,7 +135,7 @@ def test_how_often_a_word_had_been_seen_stands_beside_its_prediction(runs, tiny_
 
 
 def test_electra_shows_its_generator_and_what_it_replaced(no_runs):
-    from bertscope.cli import run_config
+    from bertscope.presets import run_config
     from bertscope.runs import create_run
     from bertscope.training.loop import train
 

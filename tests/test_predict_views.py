@@ -225,7 +225,7 @@ def test_a_place_at_the_end_and_a_text_of_one_piece_say_so(runs):
 
 @pytest.fixture
 def causal(own_runs):
-    from bertscope.cli import run_config
+    from bertscope.presets import run_config
     from bertscope.runs import create_run
     from bertscope.training.loop import train
 

@@ -213,7 +213,7 @@ def test_patience_ends_a_run_that_no_longer_learns(root, text):
 
 
 def test_domain_adaptation_begins_where_the_other_run_ended(root, text, tmp_path):
-    from bertscope.cli import run_config
+    from bertscope.presets import run_config
     from bertscope.runs import create_run
 
     first = make(root, "general", text, training__steps=30)

@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bertscope.config import Settings, TrainingConfig, knob
+from bertscope.config import TrainingConfig
 from bertscope.errors import BertScopeError
+from bertscope.settings import Settings, knob
 
 TASKS = ("sentence", "pair", "tokens", "question")
 

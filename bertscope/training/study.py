@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from bertscope import runs
-from bertscope.config import RECIPES, RunConfig, defaults
+from bertscope.config import RECIPES, RunConfig
 from bertscope.errors import BertScopeError
+from bertscope.presets import defaults
 
 #: What is compared: a recipe, and what is changed in it.
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {

@@ -95,7 +95,7 @@ def demo_card(link: bool = False) -> None:
 
 def _start_demo() -> None:
     from bertscope import launch
-    from bertscope.cli import demo_run
+    from bertscope.launch import demo_run
 
     try:
         run = demo_run()

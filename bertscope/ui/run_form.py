@@ -6,10 +6,11 @@ from collections.abc import Collection
 
 import streamlit as st
 
-from bertscope import config as settings
 from bertscope import launch, runs
-from bertscope.cli import run_config
+from bertscope.config import SECTIONS, RunConfig
 from bertscope.errors import BertScopeError
+from bertscope.presets import SIZES, run_config
+from bertscope.settings import knobs
 from bertscope.ui import loaders, sidebar
 from bertscope.ui.frame import show_error
 from bertscope.ui.text import markdown
@@ -29,8 +30,6 @@ RECIPES = {
     "deberta": "DeBERTa · disentangled attention (without its mask decoder)",
     "causal": "causal · the next word, left to right",
 }
-SECTIONS = {"corpus": settings.CorpusConfig, "model": settings.ModelConfig,
-            "objective": settings.ObjectiveConfig, "training": settings.TrainingConfig}
 #: Fields that have a place of their own above *More settings*.
 IN_SIGHT = ("corpus.source", "training.steps", "training.max_minutes", "training.batch_size",
             "training.learning_rate", "objective.max_length")
@@ -66,7 +65,7 @@ def form() -> None:
         _costs(config)
 
 
-def _costs(config: settings.RunConfig) -> None:
+def _costs(config: RunConfig) -> None:
     """What the training will take, measured in a few steps by the app's own process."""
     try:
         cost = loaders.cost(config)
@@ -111,7 +110,7 @@ def experiments() -> list:
     ]
 
 
-def _start(name: str, config: settings.RunConfig) -> None:
+def _start(name: str, config: RunConfig) -> None:
     from bertscope.corpus.sources import require_source
 
     try:
@@ -138,7 +137,7 @@ def _in_sight() -> tuple[str, str, dict] | None:
     corpus = left.selectbox("Corpus", list(CORPORA), format_func=CORPORA.get, key="new.corpus")
     recipe = middle.selectbox("Recipe", list(RECIPES), format_func=RECIPES.get, key="new.recipe",
                               help="All go through one loop; what differs is under More settings.")
-    size = right.selectbox("Size", list(settings.SIZES), format_func=_size_label, key="new.size",
+    size = right.selectbox("Size", list(SIZES), format_func=_size_label, key="new.size",
                            help="The small BERTs of Turc et al. 2019, and the two originals.")
     source = corpus
     if corpus == OWN:
@@ -154,11 +153,11 @@ def _in_sight() -> tuple[str, str, dict] | None:
 
 
 def _size_label(name: str) -> str:
-    shape = settings.SIZES[name]
+    shape = SIZES[name]
     return f"{name} ({shape['num_hidden_layers']} × {shape['hidden_size']})"
 
 
-def _main_numbers(base: settings.RunConfig) -> dict:
+def _main_numbers(base: RunConfig) -> dict:
     """How long, batch, learning rate and length; defaults follow the corpus."""
     scope = f"new.{base.recipe}.{base.corpus.source}"
     columns = st.columns(5)
@@ -183,7 +182,7 @@ def _main_numbers(base: settings.RunConfig) -> dict:
     return changes
 
 
-def _more(base: settings.RunConfig, source: str, size: str) -> dict:
+def _more(base: RunConfig, source: str, size: str) -> dict:
     """A field for every other setting."""
     return more(SECTIONS, base.to_dict(), IN_SIGHT, f"new.{base.recipe}.{source}.{size}")
 
@@ -197,7 +196,7 @@ def more(sections: dict[str, type], values: dict, in_sight: Collection[str], sco
     changes: dict[str, object] = {}
     for section, kind in sections.items():
         st.markdown(f"**{section.capitalize()}**")
-        fields = [k for k in settings.knobs(kind) if f"{section}.{k['name']}" not in in_sight]
+        fields = [k for k in knobs(kind) if f"{section}.{k['name']}" not in in_sight]
         columns = st.columns(3)
         for number, knob in enumerate(fields):
             key = f"{section}.{knob['name']}"

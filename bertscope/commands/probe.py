@@ -106,7 +106,7 @@ def probe(args) -> int:
 
 
 def _structure(args, asked: Request) -> int:
-    from bertscope import probe_structure
+    from bertscope.commands import probe_structure
 
     path = probe_structure.output(args.output, args.trees)
     with _bar() as told:

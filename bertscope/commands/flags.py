@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Mapping
 
-from bertscope import config as settings
+from bertscope import settings
 
 
 def add_settings(parser: argparse.ArgumentParser, sections: Mapping[str, type],

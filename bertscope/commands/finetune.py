@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bertscope import launch, runs
+from bertscope.commands.flags import add_settings, given
 from bertscope.errors import BertScopeError
 from bertscope.finetuning.config import SECTIONS, FinetuneConfig
-from bertscope.flags import add_settings, given
 
 #: Flags that are not called like their setting.
 SHORT = {"data.valid": "valid-file", "data.test": "test-file"}

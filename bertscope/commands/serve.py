@@ -1,0 +1,49 @@
+"""``bertscope app`` and ``bertscope demo``: the pages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bertscope import launch, runs
+
+
+def add_demo(commands) -> None:
+    parser = commands.add_parser("demo", help="train the demo run in the background, open the app on it",
+                                 description="Start the demo run (miniworld, recipe bert) unless it "
+                                             "is there already, and serve the app.")
+    parser.add_argument("--port", type=int, default=8501, help="the app's port (%(default)s)")
+    parser.set_defaults(command=_demo)
+
+
+def add_app(commands) -> None:
+    parser = commands.add_parser("app", help="serve the app",
+                                 description="Serve the app on this machine and print its address.")
+    parser.add_argument("--port", type=int, default=8501, help="port (%(default)s)")
+    parser.add_argument("--host", default="localhost", help="address to listen on (%(default)s)")
+    parser.set_defaults(command=_app)
+
+
+def _app(args) -> int:
+    return _serve(args.port, args.host)
+
+
+def _demo(args) -> int:
+    run = launch.demo_run()
+    if run.status()["state"] in ("stopped", "interrupted", "failed") or not run.checkpoints() \
+            and not run.alive():
+        launch.start(run)
+        print("The demo run is being trained in the background.")
+    return _serve(args.port, "localhost", f"?run={run.name}")
+
+
+def _serve(port: int, host: str, query: str = "") -> int:
+    script = Path(__file__).resolve().parents[2] / "app.py"
+    print(f"BertScope: http://{host}:{port}/{query}", flush=True)
+    environment = {**os.environ, "BERTSCOPE_RUNS": str(runs.runs_root())}
+    return subprocess.call(
+        [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}",
+         f"--server.address={host}", "--server.headless=true"],
+        cwd=script.parent, env=environment)
