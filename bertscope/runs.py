@@ -23,7 +23,6 @@ Neither torch nor transformers is imported here, so a page that only lists runs 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -34,12 +33,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertscope.config import RunConfig
+from bertscope.durable import published, write_atomically
 from bertscope.errors import BertScopeError
 from bertscope.settings import Settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 STEP = re.compile(r"step-(\d{8})")
-SEAL = "checksums.json"
 #: States a training process writes; ``interrupted`` is what a reader infers from a free lock.
 ACTIVE = ("preparing", "training", "stopping")
 ENDED = ("finished", "stopped", "failed", "interrupted")
@@ -420,67 +419,3 @@ class Run:
         if self.alive():
             raise BertScopeError(f"Run {self.name!r} is being trained; stop it first.")
         shutil.rmtree(self.path, ignore_errors=True)
-
-
-def seal(folder: Path) -> None:
-    """Write down each file's SHA-256, so that damage is found."""
-    digests = {str(path.relative_to(folder)): _sha256(path)
-               for path in sorted(folder.rglob("*")) if path.is_file()}
-    (folder / SEAL).write_text(json.dumps(digests, indent=0), "utf-8")
-
-
-def damage(folder: Path) -> str | None:
-    """The first file of a sealed folder that is missing or changed; None where all is well.
-
-    A folder of another program has no seal, and nothing is known of it.
-    """
-    try:
-        digests = json.loads((folder / SEAL).read_text("utf-8"))
-    except OSError:
-        return None
-    except ValueError:
-        return SEAL
-    for name, digest in digests.items():
-        path = folder / name
-        if not path.is_file() or _sha256(path) != digest:
-            return name
-    return None
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-@contextmanager
-def published(target: Path):
-    """Build a folder aside and rename it into place: a reader never sees half of one."""
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    try:
-        yield scratch
-        for path in scratch.rglob("*"):
-            if path.is_file():
-                _sync(path)
-        if target.exists():
-            shutil.rmtree(target)
-        os.replace(scratch, target)
-        _sync(target.parent)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file so that a reader sees the old or the new one, never a mixture."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    scratch.write_text(text, "utf-8")
-    os.replace(scratch, path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

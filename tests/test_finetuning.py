@@ -391,7 +391,7 @@ def test_checking_and_baselines_by_the_command_line(capsys):
 
 
 def test_a_fine_tuned_run_keeps_json_and_its_seal(finished):
-    from bertscope.runs import damage
+    from bertscope.durable import damage
 
     run = finished["tokens"]
     for line in lines(run).splitlines():

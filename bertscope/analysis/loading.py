@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING
 import torch
 from safetensors import safe_open
 from transformers import (
-    AlbertForPreTraining, AutoConfig, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining,
-    BertLMHeadModel, ElectraForPreTraining)
+    AlbertForPreTraining,
+    AutoConfig,
+    AutoModelForMaskedLM,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertLMHeadModel,
+    ElectraForPreTraining,
+)
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
 from transformers.utils import logging as transformers_logging
 
 from bertscope.analysis.encoding import TextEncoder
+from bertscope.durable import damage
 from bertscope.errors import BertScopeError
-from bertscope.runs import damage
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase

@@ -27,11 +27,16 @@ from typing import TYPE_CHECKING
 
 from bertscope.config import CorpusConfig
 from bertscope.corpus.files import readable
-from bertscope.corpus.sources import Document, documents, source_bytes, source_fingerprint
+from bertscope.corpus.sources import (
+    Document,
+    documents,
+    source_bytes,
+    source_fingerprint,
+)
 from bertscope.corpus.store import SINGLE_DOCUMENT, TokenStore, build_store
 from bertscope.corpus.tokenizer import open_tokenizer, train_tokenizer
+from bertscope.durable import published
 from bertscope.errors import BertScopeError
-from bertscope.runs import published
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertscope import launch
+from bertscope.durable import write_atomically
 from bertscope.errors import BertScopeError
 from bertscope.finetuning import sweep
 from bertscope.finetuning.config import FinetuneConfig
-from bertscope.runs import ACTIVE, Run, runs_root, write_atomically
+from bertscope.runs import ACTIVE, Run, runs_root
 
 FOLDER = ".sweeps"
 STOPPED = "The sweep was stopped; started again, it goes on where it was."

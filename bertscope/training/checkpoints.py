@@ -17,9 +17,10 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers.utils import logging as transformers_logging
 
+from bertscope.durable import damage, seal
 from bertscope.errors import BertScopeError
 from bertscope.models.build import parts
-from bertscope.runs import Checkpoint, Run, damage, seal
+from bertscope.runs import Checkpoint, Run
 from bertscope.training.progress import Position
 from bertscope.training.work import Work
 

@@ -9,6 +9,7 @@ from itertools import islice
 import streamlit as st
 
 from bertscope import runs
+from bertscope.durable import write_atomically
 from bertscope.errors import BertScopeError
 from bertscope.ui import loaders, waiting
 from bertscope.ui.selection import Choice
@@ -124,7 +125,7 @@ def linear(run, examples) -> dict[str, float] | None:
             found = loaders.keep(key, lambda: baselines.linear(examples))
     with suppress(OSError):
         run.analysis_path.mkdir(exist_ok=True)
-        runs.write_atomically(place, json.dumps(found))
+        write_atomically(place, json.dumps(found))
     return found
 
 
