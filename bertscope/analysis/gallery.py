@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bertscope.corpus.conllu import Sentence, Word
+from bertscope.analysis.telling_words import telling_words
 from bertscope.corpus.sources import Document, documents
 from bertscope.errors import BertScopeError
 
@@ -163,7 +163,7 @@ def fills(source: str, limit: int = 6, run: Run | None = None) -> list[Fill]:
         source: a corpus's name or path, as in ``config.corpus.source``.
     """
     if source == "miniworld":
-        made = _miniworld_fills()
+        made = [Fill(*found) for found in telling_words(MINIWORLD_SEED)]
     elif source in ("sotu", "pydocs"):
         made = SOTU_FILLS if source == "sotu" else PYDOCS_FILLS
     else:
@@ -333,82 +333,3 @@ def _middle(sentences: list[str]) -> tuple[str, str] | None:
             *zip(sentences, sentences[1:])]
     return next(((a, b) for a, b in near
                  if all(4 <= len(s.split()) <= 40 for s in (a, b))), None)
-
-
-# -- miniworld --------------------------------------------------------------------------------
-
-
-def _miniworld_fills() -> list[Fill]:
-    """One sentence for each thing that the grammar teaches, twice over."""
-    from bertscope.corpus.miniworld import generate
-
-    sentences = [s for made in generate(200, MINIWORLD_SEED) for s in made.sentences]
-    kinds = (_agreement, _pronoun, _tense, _article)
-    found = [list(islice(_found(sentences, kind), 2)) for kind in kinds]
-    return [fill for number in range(2) for fills in found for fill in fills[number:number + 1]]
-
-
-def _found(sentences: Iterable[Sentence], kind) -> Iterator[Fill]:
-    for sentence in sentences:
-        hit = kind(sentence.words)
-        place = _places(sentence)[hit[0]] if hit else None
-        if place:
-            yield Fill(sentence.text, *place, hit[1])
-
-
-def _places(sentence: Sentence) -> list[tuple[int, int] | None]:
-    """Where each word stands in the text; None for one that is not found."""
-    places: list[tuple[int, int] | None] = []
-    end = 0
-    for word in sentence.words:
-        start = sentence.text.find(word.form, end)
-        places.append(None if start < 0 else (start, start + len(word.form)))
-        end = end if start < 0 else start + len(word.form)
-    return places
-
-
-def _agreement(words: list[Word]) -> tuple[int, str] | None:
-    """A finite verb with a noun of the other number between it and its subject."""
-    for place, verb in enumerate(words):
-        if verb.upos not in ("VERB", "AUX") or verb.feats.get("VerbForm") != "Fin":
-            continue
-        clause = verb.head - 1 if verb.upos == "AUX" else place
-        for start, subject in enumerate(words[:place]):
-            if subject.deprel.split(":")[0] != "nsubj" or subject.head - 1 != clause:
-                continue
-            number = verb.feats.get("Number")
-            for noun in words[start + 1:place]:
-                if noun.upos == "NOUN" and noun.feats.get("Number") != number == \
-                        subject.feats.get("Number"):
-                    return place, f"agreement with {subject.form}, across {noun.form}"
-    return None
-
-
-def _pronoun(words: list[Word]) -> tuple[int, str] | None:
-    """A pronoun whose entity has a name or noun earlier in the sentence."""
-    named: dict[str, str] = {}
-    for place, word in enumerate(words):
-        entity = word.misc.get("Entity", "")
-        if word.upos == "PRON" and entity in named:
-            return place, f"a pronoun for {named[entity]}"
-        if word.upos in ("PROPN", "NOUN") and entity:
-            named.setdefault(entity, word.form)
-    return None
-
-
-def _tense(words: list[Word]) -> tuple[int, str] | None:
-    """A finite verb in a sentence that begins with a word for the time."""
-    if words[0].form.lower() not in ("yesterday", "today", "tomorrow"):
-        return None
-    for place, word in enumerate(words):
-        if word.upos in ("VERB", "AUX") and word.feats.get("VerbForm") == "Fin":
-            return place, f"tense, after {words[0].form}"
-    return None
-
-
-def _article(words: list[Word]) -> tuple[int, str] | None:
-    """*a* or *an*: which one, the next word tells."""
-    for place, (word, after) in enumerate(zip(words, words[1:])):
-        if word.form == "an":
-            return place, f"a or an, before {after.form}"
-    return None
