@@ -83,10 +83,10 @@ def measure(who: str, recipe: str, dropout: float, args) -> dict:
     import numpy as np
     import torch
 
-    from bertscope.presets import run_config
     from bertscope.corpus import prepare
     from bertscope.models import build
     from bertscope.objectives import Examples
+    from bertscope.presets import run_config
 
     torch.set_flush_denormal(True)  # for both
     root = Path(tempfile.gettempdir()) / "bertscope-benchmark"
@@ -106,8 +106,8 @@ def ours(config, model, examples, tokenizer, steps: int) -> dict:
     from accelerate import Accelerator
 
     from bertscope.models import build_loss
-    from bertscope.training.loop import batch_tensors, update
     from bertscope.training.optimizer import build_optimizer
+    from bertscope.training.update import batch_tensors, update
 
     accelerator = Accelerator()
     loss_module, optimizer = accelerator.prepare(build_loss(config, model),

@@ -22,7 +22,7 @@ from bertscope.config import RECIPES, RunConfig
 from bertscope.errors import BertScopeError
 from bertscope.models import build, build_loss
 from bertscope.objectives.masking import KEEP, MASK, RANDOM
-from bertscope.training.loop import batch_tensors
+from bertscope.training.update import batch_tensors
 
 ONE = "The cat sat on the mat. It was a new house. The dog walked. A cat and a dog play."
 TWO = "America is of states. The united states walk on. A house sat. The dog and the cat."

@@ -11,7 +11,7 @@ from bertscope.models import MaskedLoss, vocabulary_loss
 from bertscope.models import build as build_run
 from bertscope.models.encoder import hidden_states_at
 from bertscope.objectives import Examples
-from bertscope.training.loop import batch_tensors
+from bertscope.training.update import batch_tensors
 from bertscope.training.optimizer import build_optimizer
 from bertscope.training.schedule import is_checkpoint_step, learning_rate
 

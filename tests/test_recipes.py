@@ -18,7 +18,7 @@ from bertscope.config import RECIPES, ObjectiveConfig, RunConfig, TrainingConfig
 from bertscope.errors import BertScopeError
 from bertscope.models import ReplacedTokenLoss, build, build_loss, parts
 from bertscope.objectives import Examples
-from bertscope.training.loop import batch_tensors, update
+from bertscope.training.update import batch_tensors, update
 from bertscope.training.optimizer import build_optimizer
 
 

@@ -22,8 +22,8 @@ from bertscope.config import RunConfig
 from bertscope.errors import BertScopeError
 from bertscope.models import build, build_loss
 from bertscope.objectives import Batch, Examples
-from bertscope.training.loop import batch_tensors, update
 from bertscope.training.optimizer import build_optimizer
+from bertscope.training.update import batch_tensors, update
 
 FLOAT = 4  # bytes
 #: The steps that are measured keep about so much at most, and take about so long.

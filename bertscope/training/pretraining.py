@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from bertscope.config import RunConfig
 from bertscope.corpus import prepare
 from bertscope.corpus.store import split_documents
 from bertscope.errors import BertScopeError
