@@ -218,6 +218,12 @@ def task():
 CONFIG = AmnesicConfig(max_train=150, max_valid=40, max_test=30, rounds=2, controls=2)
 
 
+def test_of_too_few_sentences_nothing_is_said_of_chance(bert, task):
+    few = amnesic(bert, task, dataclasses.replace(CONFIG, max_test=5), [1])
+    assert few.summary["sentences"][0] <= 5 and np.isfinite(few.summary["excess"][0])
+    assert few.summary[["low", "high"]].isna().all(axis=None) and few.table[["low", "high"]].isna().all(axis=None)
+
+
 def test_pieces_carry_the_label_of_their_word(bert):
     sentence = Sentence([Word("unbelievable", upos="ADJ"), Word("cat"), Word("walking", upos="VERB")])
     gold = Gold([sentence], [sentence], [sentence], "x")
@@ -251,7 +257,7 @@ def test_the_table_says_what_was_removed_and_what_it_costs(bert, task):
     assert len(set(top["rank"])) == 1 and (top["change"] != 0).all()
     line = made.summary.to_dict("records")[1]
     assert line["excess"] == pytest.approx(line["change_task"] - line["change_random"])
-    assert line["low"] <= line["excess"] <= line["high"]
+    assert line["low"] <= line["excess"] <= line["high"] and 6 <= line["sentences"] <= 30
     assert told == sorted(told) and told[-1] == 1.0
     assert made.meta["task"] == "upos" and made.meta["examples"]["train"] == 300
 

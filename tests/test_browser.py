@@ -210,6 +210,17 @@ def test_clicking_pieces_masks_them_and_the_address_keeps_it(visit):
     again.check()
 
 
+def test_figures_on_one_scale_have_one_width_in_a_narrow_window(visit):
+    v = visit(width=800)
+    v.open("predict?run=tiny&view=Both%20sides&text=the%20cat%20sleeps%20.")
+    v.page.wait_for_selector('[class*="st-key-sides_main_"]')
+    v.settle()
+    boxes = [chart.bounding_box() for chart in v.page.locator('[class*="st-key-sides_main_"]').all()]
+    assert len(boxes) == 3 and boxes[0]["y"] < boxes[2]["y"]  # the third is below the first
+    assert max(b["width"] for b in boxes) - min(b["width"] for b in boxes) < 1
+    v.check()
+
+
 def test_a_point_of_the_map_shows_its_neighbours(visit):
     v = visit()
     v.open("embeddings?run=tiny")

@@ -302,6 +302,33 @@ def test_the_words_of_ones_own_texts(runs):
     assert "10 uses of “bank” in your texts" in plain(at)
 
 
+def test_the_word_to_begin_with_is_one_of_the_texts_that_are_looked_at(runs):
+    at = fine(app("embeddings", run="tiny", view="One word"))
+    assert at.text_input(key="target").value == "saw" and "uses of “saw”" in plain(at)
+    at.segmented_control(key="texts_from").set_value("texts of my own").run()
+    at = fine(paste(at, "\n".join(f"the river {word} Deep, it is." for word in "was is ran lay sat bit hid had".split())))
+    assert at.text_input(key="target").value == "river" and "8 uses of “river” in your texts" in plain(at)
+    at = fine(at.text_input(key="target").set_value("deep").run())
+    assert address(at)["target"] == "deep" and "8 uses of “deep”" in plain(at)
+    at.segmented_control(key="texts_from").set_value("from the corpus").run()  # what was asked for stays
+    assert "“deep” is not in" in plain(at) or "uses of “deep”" in plain(at)
+    at = fine(at.button(key="try_1").click().run())
+    assert "uses of “light”" in plain(at)
+
+
+def test_words_that_are_offered_have_many_contexts(tmp_path):
+    from bertscope.analysis import contexts
+
+    texts = ["The river, was WIDE.", "a river is", "wide mountains rise", "a river river"]
+    assert contexts.frequent_words(texts, 4) == ["river", "a", "wide", "mountains"]
+    treebank = tmp_path / "t.conllu"
+    treebank.write_text("".join(
+        f"# text = {text}\n" + "".join(f"{i}\t{w}\t{w}\tNOUN\t_\t_\t{max(0, i - 1)}\tdep\t_\t_\n"
+                                      for i, w in enumerate(text.split(), 1)) + "\n"
+        for text in ("rivers flow", "rivers rise", "winds blow")))
+    assert contexts.offered_words(str(treebank))[0] == "rivers"  # annotated, but no word of two kinds
+
+
 def test_layers_over_steps_and_alike(runs):
     reset()
     at = fine(app("embeddings", run="tiny", view="Layers", values="standardised", step="40",

@@ -1,13 +1,16 @@
 """The Fine-tuning page: what a view shows is the library's, and every state has a sentence."""
 
+import ast
 import json
 import re
 import shutil
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import REPOSITORY
 from test_app import NAMES, address, after_the_first_visit, app, figures, own_runs, said
 
 from bertscope.finetuning import outcome, predict, results, sweep
@@ -380,6 +383,23 @@ def test_a_sweep_is_started_shown_and_cancelled(own_runs):
             plan.stop()
 
 
+@pytest.mark.parametrize("alive, done, again", [(False, 1, False), (False, 0, True), (True, 1, True)])
+def test_the_page_is_drawn_anew_with_each_run_of_a_sweep(runs, monkeypatch, alive, done, again):
+    """What the fragment knew when the page was drawn, beside how far the sweep is now."""
+    from bertscope.finetuning import planned
+    from bertscope.finetuning.sweep import Sweep
+    from bertscope.ui.fine_tuning import sweeping
+
+    plan = planned.plan(Sweep(FinetuneConfig(), seeds=2))
+    try:
+        monkeypatch.setattr(planned.Planned, "progress", lambda self: planned.Progress(1, 2, None))
+        monkeypatch.setattr(sweeping.st, "rerun", lambda: (_ for _ in ()).throw(InterruptedError))
+        with pytest.raises(InterruptedError) if again else nullcontext():
+            sweeping._progress(str(plan.path), alive, done)
+    finally:
+        plan.forget()
+
+
 # -- what changed inside --------------------------------------------------------------------------
 
 
@@ -463,3 +483,18 @@ def test_the_reliability_figure_survives_one_bin():
     table = outcome.reliability(np.array([1.0, 1.0]), np.array([True, True]))
     assert len(drawn.reliability([("a", "main", table)], 0.5).data) == 3
     assert isinstance(table, pd.DataFrame)
+
+
+@pytest.mark.parametrize("folder", ["bertscope/finetuning", "bertscope/ui/fine_tuning"])
+def test_no_modules_import_one_another_in_a_circle(folder):
+    """Imports within functions count: they only hide a circle."""
+    needs = {}
+    for file in (REPOSITORY / folder).rglob("*.py"):
+        name = ".".join(file.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+        needs[name] = {found for node in ast.walk(ast.parse(file.read_text()))
+                       if isinstance(node, ast.ImportFrom) and node.module
+                       for found in (node.module, *(f"{node.module}.{a.name}" for a in node.names))}
+    while free := [name for name, own in needs.items() if not (own - {name}) & set(needs)]:
+        for name in free:
+            del needs[name]
+    assert not needs

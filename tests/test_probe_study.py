@@ -1,8 +1,10 @@
 """Tasks, checkpoints and seeds together: kept, resumed, compared, written, done again."""
 
+import ast
 import dataclasses
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from bertscope.analysis import probing
 from bertscope.analysis.activations import load
 from bertscope.analysis.cache import analysis_folder
 from bertscope.analysis.probing import Cell, Protocol, Subject
-from bertscope.analysis.probing.items import Items
+from bertscope.analysis.probing.items import PARTS, Items
 from bertscope.analysis.probing.methods import methods
 from bertscope.analysis.probing.report import latex, rows, save, tex
 from bertscope.analysis.probing.request import Request, reproduce
@@ -24,6 +26,7 @@ from bertscope.cli import main
 from bertscope.corpus.conllu import write_conllu
 from bertscope.corpus.miniworld import gold_sentences
 from bertscope.errors import BertScopeError
+from bertscope.probe_command import show
 from bertscope.runs import open_run
 from probe_stand_ins import gold_of
 
@@ -189,6 +192,17 @@ def test_of_four_test_sentences_no_interval_and_no_best_layer():
     assert table["low"].isna().all() and table["best"].all()
     assert not found.between_checkpoints("a", "b")["significant"].any()
     assert "nan" not in latex(found)
+
+
+def test_of_few_test_sentences_it_is_said_that_intervals_are_rough(capsys):
+    for sentences, said in ((4, "4 test sentences are too few"), (20, "Of 20 test sentences"), (40, "")):
+        found = made_up({"a": [0.2, 0.9]}, items_=sentences)
+        sizes = [f"{unit}_{part}" for unit in ("items", "sentences") for part in PARTS]
+        found.scores[[*sizes, "classes", "without_vector"]] = sentences
+        found.scores[["word_identity", "length_only"]] = np.nan
+        show(found)
+        for text in (capsys.readouterr().out, methods(found)):
+            assert said in text and ("rough" in text or "too few" in text) == bool(said)
 
 
 def test_two_checkpoints_are_compared_layer_by_layer():
@@ -397,6 +411,23 @@ def test_all_steps_on_the_command_line(own_root, capsys, tree):
     assert "layer  1" not in said and "Half of the whole gain is reached" in said
 
 
+def imported(path: Path) -> set[str]:
+    """Modules of probing that one of them names, be it for type checkers only."""
+    found = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
+             and (node.module or "").startswith(probing.__name__)]
+    return {name for node in found for name in (node.module.split(".")[3:4] or [a.name for a in node.names])}
+
+
+def test_no_module_of_probing_needs_one_that_needs_it():
+    """What is understood only together is one module."""
+    left = {path.stem: imported(path) for path in Path(probing.__file__).parent.glob("*.py")}
+    assert {"result_tables", "measured"} <= left["result"]
+    while ready := [name for name, needs in left.items() if not needs & set(left)]:
+        for name in ready:
+            del left[name]
+    assert not left
+
+
 def test_the_tasks_of_some_data(capsys, tree):
     assert main(["probe", "--tasks", "--data", tree]) == 0
     said = capsys.readouterr().out
@@ -418,7 +449,8 @@ def test_wrong_arguments_are_one_line(own_root, capsys, tree, arguments, sentenc
 
 
 def test_trees_and_what_is_used_on_the_command_line(own_root, tmp_path, capsys, tree):
-    from bertscope.analysis.probing.kept_trees import structural_kept
+    from bertscope.analysis.probing.amnesic import AmnesicConfig
+    from bertscope.analysis.probing.kept_trees import amnesic_kept, structural_kept
     from bertscope.analysis.probing.sources import open_source
     from bertscope.analysis.probing.structural import StructuralConfig
 
@@ -433,13 +465,23 @@ def test_trees_and_what_is_used_on_the_command_line(own_root, tmp_path, capsys, 
     assert trained["uuas"].tolist() == pytest.approx(layers["uuas"].tolist())
     assert len(table) == 2 * len(layers) and table["best"].any() and f"{trained['uuas'][1]:.3f}" in said
     assert main([*asked, str(tmp_path / "used.csv"), "--amnesic", "--task", "upos"]) == 0
-    assert "excess" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "excess" in said and "Of 10 test sentences the intervals are rough" in said
+    small = AmnesicConfig(max_train=20, max_valid=10, max_test=10)
+    kept = amnesic_kept(open_run("tiny").checkpoints()[-1].path, open_source(tree).items("upos"), small,
+                        kept_only=True)
+    assert kept is not None, "the sizes were not obeyed"
     used = pd.read_csv(tmp_path / "used.csv")
     assert (used["removed"] == "task").all() and len(used) == len(layers)
     assert (used["excess_low"] <= used["excess"]).all()
     table_file = tmp_path / "t.csv"
     table_file.write_text("text,label\n" + "".join(f"w{i} x,{i % 2}\n" for i in range(60)))
     for arguments, sentence in (["--trees", "--data", str(table_file)], "no trees"), (
-            ["--trees", "--output", "x.json"], ".parquet"):
+            ["--trees", "--output", "x.json"], ".parquet"), (
+            ["--trees", "--layers", "0"], "--layers is about a task's probe"), (
+            ["--trees", "--task", "upos"], "--task is about"), (
+            ["--amnesic", "--no-baselines"], "--no-baselines is about"), (
+            ["--amnesic", "--mdl"], "--mdl is about"), (
+            ["--amnesic", "--task", "upos", "--task", "xpos"], "one task at a time"):
         assert main(["probe", "tiny", *arguments]) == 1
         assert sentence in capsys.readouterr().err

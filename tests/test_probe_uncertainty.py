@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest, norm
+from scipy.stats import binom, binomtest, norm, ttest_1samp
 from sklearn.metrics import f1_score
 
 from bertscope.analysis.probing import metrics
 from bertscope.analysis.probing.centre import Estimate, expected_layer, onset
 from bertscope.analysis.probing.uncertainty import (
-    compare, enough, holm, interval_of, p_value, resample, resamples_for)
+    FEW, compare, few, holm, interval_of, p_value, resample, resampled, resamples_for, widened)
 
 #: Accuracy of layers 0 to l together, and the expected layers that were published of them
 #: (Tenney et al. 2019b, bert-base-uncased; from the paper's own notebook).
@@ -50,14 +50,8 @@ def single(correct, sentence, resamples, seed=0):
     return resample(correct[None, None], sentence, resamples, seed)[0]
 
 
-def plain(correct, sentence, resamples, seed=0):
-    """``metrics.bootstrap``, which knows no seeds."""
-    return metrics.bootstrap(correct, sentence, seed, resamples)
-
-
-@pytest.mark.parametrize("draw", [single, plain])
-def test_with_one_word_a_sentence_the_bootstrap_is_binomial(draw):
-    draws = draw(np.arange(400) < 300, np.arange(400), 20_000, 1)
+def test_with_one_word_a_sentence_the_bootstrap_is_binomial():
+    draws = single(np.arange(400) < 300, np.arange(400), 20_000, 1)
     assert draws.mean() == pytest.approx(0.75, abs=1e-3)
     assert draws.std() == pytest.approx(np.sqrt(0.75 * 0.25 / 400), rel=0.02)
     low, high = metrics.interval(draws)
@@ -65,11 +59,10 @@ def test_with_one_word_a_sentence_the_bootstrap_is_binomial(draw):
         (binom.ppf(0.025, 400, 0.75) / 400, binom.ppf(0.975, 400, 0.75) / 400), abs=0.004)
 
 
-@pytest.mark.parametrize("draw", [single, plain])
-def test_copies_of_a_word_in_its_sentence_are_no_new_evidence(draw):
+def test_copies_of_a_word_in_its_sentence_are_no_new_evidence():
     right = np.arange(100) < 70
-    one = draw(right, np.arange(100), 5000).std()
-    nine = draw(np.repeat(right, 9), np.repeat(np.arange(100), 9), 5000).std()
+    one = single(right, np.arange(100), 5000).std()
+    nine = single(np.repeat(right, 9), np.repeat(np.arange(100), 9), 5000).std()
     assert nine == pytest.approx(one, rel=1e-9)
 
 
@@ -238,7 +231,7 @@ def test_from_few_sentences_nothing_is_said_of_chance():
     correct = np.stack([np.ones((1, 40), bool), np.zeros((1, 40), bool)])
     for sentences, said in ((5, False), (6, True)):
         sentence = np.arange(40) % sentences
-        draws = enough(resample(correct, sentence), sentence)
+        draws = resampled(correct, sentence)[1]
         assert np.isfinite(draws).all() == said
         assert (p_value(1.0, draws[0] - draws[1]) < 0.05) == said
         assert compare(np.array([1.0, 0.0]), draws).as_good.tolist() == [True, not said]
@@ -254,3 +247,49 @@ def test_all_right_is_not_certain():
     assert (low[0], high[0]) == pytest.approx((whole.low, 1))
     assert (low[1], high[1]) == pytest.approx((0, nothing.high))
     assert 0.2 < low[2] < 0.35 < 0.65 < high[2] < 0.8
+
+
+def some_sentences(rng, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Words right in 70 of 100 cases, easy and hard sentences of 1 to 30 words."""
+    sentence = np.repeat(np.arange(count), rng.integers(1, 31, count))
+    return rng.random(len(sentence)) < rng.beta(7, 3, count)[sentence], sentence
+
+
+@pytest.mark.parametrize("count", [8, 15])
+def test_95_percent_intervals_of_few_sentences_hold_the_truth_so_often(count):
+    rng, plain, wide = np.random.default_rng(0), [], []
+    for number in range(400):
+        correct, sentence = some_sentences(rng, count)
+        accuracy, draws = resampled(correct[None, None], sentence, 500, number)
+        narrow = resample(correct[None, None], sentence, 500, number)
+        for found, own in ((plain, narrow), (wide, draws)):
+            low, high = interval_of(accuracy, own, count)
+            found.append(low[0] <= 0.7 <= high[0])
+    assert np.mean(plain) < 0.915 and 0.935 <= np.mean(wide) <= 0.985
+
+
+def test_of_many_sentences_draws_stay_as_they_are():
+    draws = np.random.default_rng(0).random((3, 50))
+    sentence = np.arange(20_000) // 4
+    assert widened(draws.mean(1), draws, sentence) == pytest.approx(draws, abs=1e-3)
+
+
+def test_the_draws_are_widened_to_the_t_test_of_the_sentences():
+    """One word a sentence: the usual standard error with n - 1, times the quantile of t."""
+    values = np.random.default_rng(3).normal(size=12)
+    mean, draws = resampled(values[None, None], np.arange(12), 40_000)
+    wanted = ttest_1samp(values, 0).confidence_interval(0.95)
+    low, high = metrics.interval(draws[0])
+    assert mean[0] == pytest.approx(values.mean())
+    assert (low, high) == pytest.approx((wanted.low, wanted.high), abs=0.06)
+
+
+def test_a_share_stays_a_share():
+    correct = (np.arange(12) > 0)[None, None]
+    accuracy, draws = resampled(correct, np.arange(12))
+    low, high = interval_of(accuracy, draws, 12)
+    assert draws.max() > 1 and high[0] == 1 and 0.5 < low[0] < 0.9
+
+
+def test_it_is_said_that_intervals_of_few_sentences_are_rough():
+    assert few(FEW) == "" and "rough" in few(FEW - 1) and "too few" in few(5)

@@ -11,7 +11,7 @@ from test_app import address, after_the_first_visit, app, figures, own_runs, run
 
 from bertscope.analysis.probing.protocol import Protocol
 from bertscope.analysis.probing.request import Request
-from bertscope.analysis.probing.result import Cell
+from bertscope.analysis.probing.cell import Cell
 from bertscope.analysis.probing.sources import open_source
 from bertscope.analysis.probing.study import Subject, study
 from bertscope.corpus.conllu import write_conllu

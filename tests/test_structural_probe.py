@@ -258,8 +258,11 @@ def test_scores_by_hand():
     depths = np.array([0.1, 1.0, 2.0, 2.0, -5.0])  # the mark does not count, word 0 is no root
     own = Scored(HEADS, [0, 1, 2, 3], [0, 1, 2, 3, 4], distances, depths)
     assert recovered(own) == {(0, 2), (0, 1), (2, 3)} and not root_found(own)
-    made = scores([own] * 3)
+    made = scores([own] * 8)
     assert made.row["uuas"] == made.row["low"] == pytest.approx(2 / 3) and made.row["root"] == 0
+    few = scores([own] * 5).row
+    assert few["uuas"] == made.row["uuas"] and (few["sentences"], made.row["sentences"]) == (5, 8)
+    assert np.isnan([few[name] for name in ("low", "high", "root_low", "root_high")]).all()
     assert made.edges[:3] == [(0, 0, 1, True), (0, 0, 2, False), (0, 2, 3, True)]
 
 

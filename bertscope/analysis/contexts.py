@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EACH, AROUND = 4, 400
 #: Letters of a word that is offered, and how often it has to be there.
 LETTERS, OFTEN = 4, 20
+_MARKS = ".,;:!?()[]\"'“”‘’„«»"
 
 
 def in_corpus(source: str, word: str, most: int = 300) -> pd.DataFrame:
@@ -83,20 +84,28 @@ def offered_words(source: str, count: int = 6) -> list[str]:
     except BertScopeError:
         return []
     tagged: dict[str, Counter] = {}
-    plain: Counter = Counter()
+    plain: list[str] = []
     for document in documents:
         for sentence in document.gold or ():
             for word in sentence.words:
                 tagged.setdefault(word.form.casefold(), Counter())[word.upos] += 1
-        if not document.gold:
-            plain.update(w.casefold() for s in document.sentences for w in s.split()
-                         if len(w) > LETTERS and w.isalpha())
+        plain += document.sentences
     several = {word: sorted(open_class)[-2] for word, tags in tagged.items()
                if len(open_class := [tags[t] for t in ("NOUN", "VERB", "ADJ") if tags[t]]) > 1
                and sum(open_class) >= OFTEN}
     if several:
         return sorted(several, key=lambda w: (-several[w], w))[:count]
-    return [word for word, _ in plain.most_common(count)]
+    return frequent_words(plain, count)
+
+
+def frequent_words(texts: Sequence[str], count: int = 6) -> list[str]:
+    """The words of more than four letters that are in the most texts; shorter ones, or of one text only,
+    where there are none. So each has contexts to be compared, if any word has."""
+    found: Counter = Counter()
+    for text in texts:
+        found.update({word for w in text.casefold().split() if (word := w.strip(_MARKS)).isalpha()})
+    order = sorted(found, key=lambda word: (found[word] < 2, len(word) <= LETTERS, -found[word], word))
+    return order[:count]
 
 
 # -- inside -----------------------------------------------------------------------------------

@@ -43,9 +43,11 @@ def add_probe(commands) -> None:
                       help="upos, xpos, deprel, feat:NAME, pair:deprel, sent:depth ...; may be repeated "
                            "(upos; of a table its own)")
     data.add_argument("--tasks", action="store_true", help="list the tasks that the data can serve")
-    data.add_argument("--max-train", type=int, default=8000, help="training items (%(default)s)")
-    data.add_argument("--max-validation", type=int, default=2000, help="validation items (%(default)s)")
-    data.add_argument("--max-test", type=int, default=4000, help="test items (%(default)s)")
+    for name, flag, most in (("training", "--max-train", "8000; 2000; 1000"),
+                             ("validation", "--max-validation", "2000; 500; 200"),
+                             ("test", "--max-test", "4000; 1000; 300")):
+        data.add_argument(flag, type=int, metavar="N",
+                          help=f"{name} items; with --trees, --amnesic {name} sentences ({most})")
     data.add_argument("--apart", action="store_true", help="keep word types apart between the parts")
     data.add_argument("--unique", action="store_true",
                       help="leave a sentence that is in two parts out of training or validation")
@@ -108,9 +110,10 @@ def probe(args) -> int:
 def _structure(args, asked: Request) -> int:
     from bertscope.commands import probe_structure
 
+    probe_structure.refuse_unused(args)
     path = probe_structure.output(args.output, args.trees)
     with _bar() as told:
-        table = probe_structure.tables(asked, args.trees, told)
+        table = probe_structure.tables(asked, args.trees, told, _sizes(args))
     probe_structure.show(table, args.trees)
     if path:
         probe_structure.save(table, path)
@@ -144,11 +147,16 @@ def request(args) -> Request:
     return Request(
         tuple(names), str(args.data), tuple(args.task or ()),
         Protocol(probe="mlp" if args.mlp else "linear", word=args.word, sentence=args.sentence,
-                 max_train=args.max_train, max_validation=args.max_validation, max_test=args.max_test,
                  layers=_layers(args.layers), hide=args.masked, control=args.control,
-                 codelength=args.mdl, mix=args.mix, random=args.baselines),
+                 codelength=args.mdl, mix=args.mix, random=args.baselines, **_sizes(args)),
         tuple(range(args.seed, args.seed + args.seeds)), args.all_steps, args.split_seed, args.apart,
         args.unique)
+
+
+def _sizes(args) -> dict[str, int]:
+    """The sizes that the command line names."""
+    names = ("max_train", "max_validation", "max_test")
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 
 def _layers(text: str | None) -> tuple[int, ...] | None:
@@ -221,6 +229,8 @@ def show(result: Result) -> None:
 
 
 def _show_layers(result: Result, table) -> None:
+    from bertscope.analysis.probing.uncertainty import few
+
     for name in result.checkpoints:
         print(f"# {name}")
         for mix in (False, True):
@@ -236,8 +246,8 @@ def _show_layers(result: Result, table) -> None:
                 best = " *" if row["best"] else ""
                 print("  ".join([f"{row['layer']:>11}", *cells]) + best)
     print("* not significantly below the best layer")
-    if table["low"].isna().all():
-        print("There are too few test sentences for intervals and comparisons.")
+    if note := few(result.sentences_tested(table.iloc[0]["task"])):
+        print(note)
     first, *others = result.checkpoints
     for other in others:
         found = result.between_checkpoints(first, other)

@@ -13,19 +13,42 @@ if TYPE_CHECKING:
     from bertscope.analysis.probing.request import Request
     from bertscope.analysis.probing.unit import Progress
 
-#: The sizes of the page, in sentences.
-TREE_SIZES = {"max_train": 2000, "max_valid": 500, "max_test": 1000}
+#: What the sizes are called there.
+SIZES = {"max_train": "max_train", "max_validation": "max_valid", "max_test": "max_test"}
+#: Arguments of a task's probe, as they are where nobody gives them: here they would change nothing.
+UNUSED = {"layers": None, "word": "mean", "sentence": "mean", "masked": False, "mlp": False, "mix": False,
+          "seeds": 1, "control": False, "mdl": False}
+UNUSED_BY_TREES, UNUSED_BY_AMNESIC = {"task": None, "apart": False}, {"baselines": True}
 #: Columns that are printed.
 TREES = ("layer", "uuas", "low", "high", "spearman", "root", "depth_spearman", "best")
 AMNESIC = ("layer", "rank", "probe", "majority", "change_task", "change_random", "excess", "excess_low",
            "excess_high")
 
 
-def tables(asked: Request, trees: bool, progress: Progress | None) -> pd.DataFrame:
+def refuse_unused(args) -> None:
+    """See to it that nobody believes to have asked what is not done.
+
+    Raises:
+        BertScopeError: an argument is given that only a task's probe obeys, or several tasks.
+    """
+    mode = "--trees" if args.trees else "--amnesic"
+    for name, value in (UNUSED | (UNUSED_BY_TREES if args.trees else UNUSED_BY_AMNESIC)).items():
+        if getattr(args, name) != value:
+            flag = "--no-baselines" if name == "baselines" else f"--{name}"
+            raise BertScopeError(f"{flag} is about a task's probe and changes nothing with {mode}: leave "
+                                 "out one of the two.")
+    if args.task and len(args.task) > 1:
+        raise BertScopeError("--amnesic is about one task at a time.")
+
+
+def tables(asked: Request, trees: bool, progress: Progress | None, sizes: dict[str, int]) -> pd.DataFrame:
     """A row per checkpoint and layer, and for trees also for random weights.
 
-    The structural probe is asked with up to 2,000 training sentences, or ``max_train`` where that is
-    fewer; the amnesic control about the first task (``upos``).
+    The amnesic control is about the task asked (``upos``).
+
+    Args:
+        sizes: sentences of the parts at most, where others than ``StructuralConfig`` and
+            ``AmnesicConfig`` begin with are wanted; the keys are those of ``SIZES``.
 
     Raises:
         BertScopeError: the data are a table, or cannot be asked this.
@@ -37,18 +60,20 @@ def tables(asked: Request, trees: bool, progress: Progress | None) -> pd.DataFra
     source = open_source(asked.data, asked.split_seed, asked.unique)
     if source.gold is None:
         raise BertScopeError("A table has no trees and no masked words; give miniworld or a CoNLL-U file.")
-    found = []
+    found, sizes = [], {SIZES[name]: most for name, most in sizes.items()}
     for subject in asked.subjects():
         if not trees:
-            found.append(_amnesic(asked, source, subject, progress))
+            found.append(_amnesic(asked, source, subject, sizes, progress))
             continue
         for random in (False, True) if asked.protocol.random else (False,):
-            found.append(_trees(asked, source.gold, subject, random, progress))
+            found.append(_trees(asked, source.gold, subject, sizes, random, progress))
     return pd.concat(found, ignore_index=True)
 
 
 def show(table: pd.DataFrame, trees: bool) -> None:
     """Print the columns that matter."""
+    from bertscope.analysis.probing.uncertainty import few
+
     for name, own in table.groupby("checkpoint", sort=False):
         print(f"# {name}")
         print(own[list(TREES if trees else AMNESIC)].to_string(index=False, float_format="{:.3f}".format))
@@ -58,29 +83,28 @@ def show(table: pd.DataFrame, trees: bool) -> None:
     else:
         print("Change of the masked-language-model loss, nats a piece; excess over random directions with "
               "its 95 % interval.")
+    if note := few(int(table["sentences"].min())):
+        print(note)
 
 
-def _trees(asked: Request, gold, subject, random: bool, progress) -> pd.DataFrame:
+def _trees(asked: Request, gold, subject, sizes: dict[str, int], random: bool, progress) -> pd.DataFrame:
     from bertscope.analysis.probing.kept_trees import structural_kept
     from bertscope.analysis.probing.structural import StructuralConfig, chosen
     from bertscope.analysis.probing.tree_peak import best_layers
 
-    protocol = asked.protocol
-    given = dict(zip(TREE_SIZES, (protocol.max_train, protocol.max_validation, protocol.max_test)))
-    config = StructuralConfig(seed=asked.seeds[0], **{
-        name: min(most, given[name]) for name, most in TREE_SIZES.items()})
+    config = StructuralConfig(seed=asked.seeds[0], **sizes)
     layers, edges = structural_kept(subject.path, gold, config, random, progress)
     best = best_layers(edges, chosen(gold, config)["test"])
     name = f"{subject.name}, random weights" if random else subject.name
     return layers.assign(checkpoint=name, best=layers["layer"].isin(best))
 
 
-def _amnesic(asked: Request, source, subject, progress) -> pd.DataFrame:
+def _amnesic(asked: Request, source, subject, sizes: dict[str, int], progress) -> pd.DataFrame:
     from bertscope.analysis.probing.amnesic import AmnesicConfig
     from bertscope.analysis.probing.kept_trees import amnesic_kept
 
     items = source.items(asked.tasks[0] if asked.tasks else "upos", asked.split_seed, asked.apart)
-    table = amnesic_kept(subject.path, items, AmnesicConfig(seed=asked.seeds[0]), progress)
+    table = amnesic_kept(subject.path, items, AmnesicConfig(seed=asked.seeds[0], **sizes), progress)
     return table[table["removed"] == "task"].assign(checkpoint=subject.name, task=items.task)
 
 

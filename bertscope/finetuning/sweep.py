@@ -66,13 +66,14 @@ def name_of(cell: Cell, config: FinetuneConfig) -> str:
 
 
 def train_all(sweep: Sweep, said: Callable[[str], None] = print) -> dict[Cell, runs.Run]:
-    """Train what isn't trained yet; of each run the first, best and last checkpoint are kept.
+    """Train what isn't trained yet, seed after seed, so that after the first one there is something to
+    compare; of each run the first, best and last checkpoint are kept.
 
     Raises:
         BertScopeError: a run cannot be trained, or was stopped: the same sweep then goes on with it.
     """
     made = {}
-    for cell in sweep.cells():
+    for cell in sorted(sweep.cells(), key=lambda cell: cell.seed):
         config = sweep.config_of(cell)
         run = runs.Run(runs.runs_root() / name_of(cell, config))
         if not run.exists() or (not run.checkpoints() and run.status()["state"] == "failed"):
@@ -85,7 +86,7 @@ def train_all(sweep: Sweep, said: Callable[[str], None] = print) -> dict[Cell, r
                 raise BertScopeError("The sweep was stopped; the same command goes on with it.")
             results.prune(run)
         made[cell] = run
-    return made
+    return {cell: made[cell] for cell in sweep.cells()}
 
 
 def frame(made: dict[Cell, runs.Run]) -> pd.DataFrame:

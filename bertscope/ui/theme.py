@@ -11,13 +11,17 @@ from pathlib import Path
 import streamlit as st
 
 #: Streamlit's wide layout leaves a hand's breadth of nothing around the page, and its columns stay
-#: side by side until they are too narrow for a figure.
+#: side by side until they are too narrow for a figure. Where ours go below one another they keep one width:
+#: figures on one scale can be compared.
 CSS = """<style>
 [data-testid="stMainBlockContainer"] { padding: 3.2rem 3rem 4rem; max-width: 1500px; }
 [data-testid="stSidebarUserContent"] { padding-top: .5rem; }
-[class*="st-key-beside"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
-[class*="st-key-beside"] [data-testid="stColumn"] { min-width: min(400px, 100%); }
-[class*="st-key-beside_narrow"] [data-testid="stColumn"] { min-width: min(200px, 100%); }
+[class*="st-key-beside"] > [data-testid="stLayoutWrapper"] > [data-testid="stHorizontalBlock"] {
+  display: grid; --least: 400px;
+  grid-template-columns: repeat(auto-fit, minmax(min(var(--least), 100%), 1fr)); }
+[class*="st-key-beside_narrow"] > [data-testid="stLayoutWrapper"] > [data-testid="stHorizontalBlock"] {
+  --least: 200px; }
+[class*="st-key-beside"] > * > * > [data-testid="stColumn"] { width: auto; min-width: 0; }
 @media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding: 3.2rem 1.2rem 3rem; } }
 </style>"""
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 import importlib
 
 _WHERE = {
+    "cell": ("Cell",),
     "gold": ("Gold", "data"),
     "items": ("Items",),
     "protocol": ("Protocol",),
     "report": ("record", "save"),
     "request": ("Request", "probe", "reproduce"),
-    "result": ("Cell", "Result"),
+    "result": ("Result",),
     "sources": ("Source", "open_source"),
     "splits": ("split_by_document",),
     "study": ("Subject",),

@@ -18,6 +18,7 @@ from bertscope.analysis.probing import classifier, erasing, metrics
 from bertscope.analysis.probing.amnesic_data import Losses, Part, losses, read, states
 from bertscope.analysis.probing.erased_model import PLACES, with_erased
 from bertscope.analysis.probing.erasing import METHODS, Eraser
+from bertscope.analysis.probing.uncertainty import RESAMPLES, resampled
 from bertscope.errors import BertScopeError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Progress = Callable[[str, float | None], None]
 #: Of each part, what a layer has at labelled pieces: float32 [pieces, H] and int [pieces].
 Seen = dict[str, tuple[np.ndarray, np.ndarray]]
 #: Raise it when the same question would get another answer.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class AmnesicResult:
     there), ``change`` of the loss from ``nothing`` with its 95 % interval ``low`` to ``high`` (paired
     bootstrap over sentences); ``mlm_all`` and ``change_all`` are over all masked pieces, most of
     which the task may say nothing about. ``summary`` has a row per layer: the change for the task,
-    the mean of the controls, and their difference, ``excess``, with its interval.
+    the mean of the controls, and their difference, ``excess``, with its interval (nan of too few
+    sentences); ``sentences`` is how many test sentences have such a piece.
     """
 
     table: pd.DataFrame
@@ -145,12 +147,12 @@ def _layer(model, layer: int, own: Seen, test: Part, before: Losses, config: Amn
         rows.append({"layer": layer, "removed": name, "rank": erased.rank if erased else 0,
                      "variance": erased.variance(own["test"][0]) if erased else 0.0,
                      **probed, **_effect(found[-1], before, config.seed)})
-    of = before.labelled
-    excess = (found[1].loss - np.mean([one.loss for one in found[2:]], axis=0))[of]
-    low, high = metrics.interval(metrics.bootstrap(excess, before.sentence[of], config.seed))
+    excess = found[1].loss - np.mean([one.loss for one in found[2:]], axis=0)
+    value, low, high = _mean(excess, before, config.seed)
     return rows, {"layer": layer, "rank": eraser.rank, "change_task": rows[1]["change"],
                   "change_random": float(np.mean([row["change"] for row in rows[2:]])),
-                  "excess": float(excess.mean()), "low": float(low), "high": float(high)}
+                  "excess": value, "low": low, "high": high,
+                  "sentences": len(np.unique(before.sentence[before.labelled]))}
 
 
 def _eraser(own: Seen, config: AmnesicConfig, check: Callable[[], None]) -> Eraser:
@@ -173,10 +175,18 @@ def _probe(own: Seen, eraser: Eraser | None) -> dict[str, float]:
 def _effect(found: Losses, before: Losses, seed: int) -> dict[str, float]:
     of = before.labelled
     change = found.loss - before.loss
-    low, high = metrics.interval(metrics.bootstrap(change[of], before.sentence[of], seed))
+    value, low, high = _mean(change, before, seed)
     return {"mlm": float(found.loss[of].mean()), "accuracy": float(found.right[of].mean()),
-            "change": float(change[of].mean()), "low": float(low), "high": float(high),
+            "change": value, "low": low, "high": high,
             "mlm_all": float(found.loss.mean()), "change_all": float(change.mean())}
+
+
+def _mean(change: np.ndarray, before: Losses, seed: int) -> tuple[float, float, float]:
+    """The mean over masked pieces of labelled words, and its 95 % interval."""
+    of = before.labelled
+    value, draws = resampled(change[of][None, None], before.sentence[of], seed=seed)
+    low, high = metrics.interval(draws[0])
+    return float(value[0]), float(low), float(high)
 
 
 def _result(table, summary, parts, items, model, config) -> AmnesicResult:
@@ -186,5 +196,5 @@ def _result(table, summary, parts, items, model, config) -> AmnesicResult:
             "items": items.fingerprint, "provenance": items.provenance,
             "checkpoint": {"path": str(model.path), "fingerprint": model.fingerprint},
             "examples": {name: len(part.rows) for name, part in parts.items()},
-            "bootstrap": {"unit": "sentence", "resamples": metrics.RESAMPLES, "confidence": 0.95}}
+            "bootstrap": {"unit": "sentence", "resamples": RESAMPLES, "confidence": 0.95}}
     return AmnesicResult(pd.DataFrame(table), pd.DataFrame(summary), meta)

@@ -61,7 +61,7 @@ def structural_kept(checkpoint: str | Path, gold: Gold, config: StructuralConfig
     if table is None:
         return None
     of_layers = table["sentence"] < 0
-    layers = table[of_layers].drop(columns=list(EDGE)).astype({"epochs": int})
+    layers = table[of_layers].drop(columns=list(EDGE)).astype({"epochs": int, "sentences": int})
     return layers, table.loc[~of_layers, ["layer", *EDGE]].reset_index(drop=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bertscope.analysis.probing import classifier, mlp, sampling
 from bertscope.analysis.probing.result import Result
-from bertscope.analysis.probing.uncertainty import ALPHA, RESAMPLES
+from bertscope.analysis.probing.uncertainty import ALPHA, RESAMPLES, few
 from bertscope.analysis.probing.versions import versions
 
 REFERENCES = {
@@ -13,6 +13,8 @@ REFERENCES = {
     "Conneau et al. 2018": "Alexis Conneau, German Kruszewski, Guillaume Lample, Loïc Barrault and "
     "Marco Baroni. 2018. What you can cram into a single $&!#* vector: probing sentence embeddings for "
     "linguistic properties. ACL.",
+    "Hesterberg 2015": "Tim C. Hesterberg. 2015. What teachers should know about the bootstrap: resampling "
+    "in the undergraduate statistics curriculum. The American Statistician 69(4).",
     "Hewitt and Liang 2019": "John Hewitt and Percy Liang. 2019. Designing and interpreting probes with "
     "control tasks. EMNLP.",
     "Holm 1979": "Sture Holm. 1979. A simple sequentially rejective multiple test procedure. "
@@ -152,14 +154,15 @@ def _uncertainty(result: Result) -> str:
     seeds = len(result.seeds)
     unit = "test sentences" if seeds == 1 else "test sentences and seeds"
     source = "" if seeds == 1 else " (Sellam et al. 2022)"
+    rough = " ".join(sorted({note for task in result.tasks if (note := few(result.sentences_tested(task)))}))
     deterministic = " (the probe itself is convex)" if result.protocol.probe == "linear" else ""
     return (f"Numbers are of {'one seed' if seeds == 1 else f'{seeds} seeds, averaged'}; a seed decides "
             "the training sentences, the control labels, the order of the code and the random "
             f"weights{deterministic}. Intervals are 95 % percentiles of at least {RESAMPLES:,} bootstrap "
-            f"resamples of {unit}{source}; layers are compared on the same resamples with Holm's "
-            f"correction (Holm 1979), the best one as chosen on them (Hsu 1981), and all layers not "
-            f"significantly below the best (alpha = {ALPHA}) "
-            "count as the best set.")
+            f"resamples of {unit}{source}, widened as a t distribution over the sentences asks (Hesterberg "
+            "2015); layers are compared on the same resamples with Holm's correction (Holm 1979), the best "
+            "one as chosen on them (Hsu 1981), and all layers not significantly below the best "
+            f"(alpha = {ALPHA}) count as the best set. {rough}")
 
 
 def _versions() -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-RESAMPLES = 1000
-
 
 def accuracy(gold: np.ndarray, predicted: np.ndarray) -> float:
     """Share of equal entries of two arrays ``[words]``."""
@@ -25,29 +23,6 @@ def macro_f1(gold: np.ndarray, predicted: np.ndarray) -> float:
     total = np.bincount(gold, minlength=size) + np.bincount(predicted, minlength=size)
     present = total > 0
     return float(np.mean(2 * right[present] / total[present]))
-
-
-def bootstrap(correct: np.ndarray, sentence: np.ndarray, seed: int = 0,
-              resamples: int = RESAMPLES) -> np.ndarray:
-    """Accuracies of ``resamples`` test sets made by drawing *sentences* with replacement.
-
-    Words of one sentence are not independent, so sentences are the unit (Efron and Tibshirani 1993,
-    chapter 8). The same seed and sentences give the same draws: two arrays of accuracies can be
-    compared pairwise.
-
-    Args:
-        correct: bool ``[..., words]``; leading axes are, for example, layers.
-        sentence: int ``[words]``, which sentence each word is of.
-    Returns: float64 ``[..., resamples]``.
-    """
-    _, unit = np.unique(sentence, return_inverse=True)
-    count = int(unit.max()) + 1
-    words = np.bincount(unit, minlength=count)
-    flat = np.reshape(correct, (-1, len(unit)))
-    right = np.stack([np.bincount(unit, weights=row, minlength=count) for row in flat])
-    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), resamples)
-    accuracies = (right @ draws.T) / (draws @ words)
-    return accuracies.reshape(*np.shape(correct)[:-1], resamples)
 
 
 def interval(accuracies: np.ndarray, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:

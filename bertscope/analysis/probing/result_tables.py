@@ -14,7 +14,7 @@ from bertscope.analysis.probing.metrics import interval
 from bertscope.analysis.probing.uncertainty import compare, holm, interval_of, p_value
 
 if TYPE_CHECKING:
-    from bertscope.analysis.probing.result import Result
+    from bertscope.analysis.probing.measured import Measured
 
 #: Columns of ``scores`` that are averaged over seeds as they are.
 MEANS = ("macro_f1", "accuracy_new_types", "control_accuracy", "selectivity", "codelength",
@@ -23,7 +23,7 @@ MEANS = ("macro_f1", "accuracy_new_types", "control_accuracy", "selectivity", "c
          "length_only")
 
 
-def summary(result: Result) -> pd.DataFrame:
+def summary(result: Measured) -> pd.DataFrame:
     """A row per task, checkpoint and layer or mix: means over seeds, with what belongs to them.
 
     ``accuracy`` with ``low`` and ``high``, its 95 % interval over sentences and seeds (nan of too few
@@ -38,7 +38,7 @@ def summary(result: Result) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _summary_of(result: Result, task: str, checkpoint: str, mix: bool) -> Iterator[dict]:
+def _summary_of(result: Measured, task: str, checkpoint: str, mix: bool) -> Iterator[dict]:
     step, weights = result.step(checkpoint), result.weights(checkpoint)
     table = result.table(task, checkpoint, mix)
     if table.empty:
@@ -62,13 +62,13 @@ def _summary_of(result: Result, task: str, checkpoint: str, mix: bool) -> Iterat
                "seeds": len(result.seeds)}
 
 
-def _layer_0(result: Result, task: str, checkpoint: str) -> float:
+def _layer_0(result: Measured, task: str, checkpoint: str) -> float:
     if 0 not in result.layers_of(checkpoint):
         return float("nan")
     return float(result.draws(task, [Cell(checkpoint, 0)])[0][0])
 
 
-def _above_random(result: Result, task: str, cells: list[Cell], accuracy, draws) -> dict[str, np.ndarray]:
+def _above_random(result: Measured, task: str, cells: list[Cell], accuracy, draws) -> dict[str, np.ndarray]:
     """Each cell beside the same one of random weights."""
     nothing = np.full(len(cells), np.nan)
     found = {name: nothing for name in ("random", "above_random", "above_random_low",
@@ -84,7 +84,7 @@ def _above_random(result: Result, task: str, cells: list[Cell], accuracy, draws)
             "above_random_high": high, "above_random_p": p}
 
 
-def centres(result: Result) -> pd.DataFrame:
+def centres(result: Measured) -> pd.DataFrame:
     """A row per task and checkpoint with a mix: the expected layer with its interval (nan where
     the gain over layer 0 is not significant, p corrected over the rows), and the centre of gravity
     of the mix's shares."""
@@ -104,7 +104,7 @@ def centres(result: Result) -> pd.DataFrame:
     return _estimates(rows, "expected_layer", found)
 
 
-def onsets(result: Result) -> pd.DataFrame:
+def onsets(result: Measured) -> pd.DataFrame:
     """A row per task and layer: the step at which half of its gain over the training is reached,
     with its interval (nan where the gain is not significant, p corrected over the rows), the
     earliest first.

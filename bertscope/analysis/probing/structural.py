@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bertscope.analysis.probing import metrics, shards, tree_probe, trees
+from bertscope.analysis.probing import shards, tree_probe, trees
 from bertscope.analysis.probing.nonce import nonce
 from bertscope.analysis.probing.reading import OWN
 from bertscope.analysis.probing.tree_scores import Scored, chain, scores
+from bertscope.analysis.probing.uncertainty import RESAMPLES
 from bertscope.corpus.conllu import Sentence
 from bertscope.errors import BertScopeError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float | None], None]
 #: Raise it when the same question would get another answer.
-VERSION = 1
+VERSION = 2
 #: Words of the longest sentence that is used: the work grows with the square.
 LONGEST = 100
 
@@ -59,10 +60,10 @@ class StructuralResult:
 
     ``layers`` has a row per layer: ``layer``, ``uuas`` (share of the tree's edges in the minimum
     spanning tree over predicted distances, punctuation excluded) with its 95 % interval ``low`` to
-    ``high`` from a bootstrap over sentences, ``spearman`` (of true and predicted distances: the mean
-    over lengths 5 to 50 of the mean over the words of sentences so long), ``root`` (share of
-    sentences whose shallowest word is the root) with ``root_low``, ``root_high``, and
-    ``depth_spearman``. ``baselines`` has ``uuas`` and ``spearman`` of the left-to-right chain and
+    ``high`` from a bootstrap over sentences (nan of too few), over how many ``sentences``, ``spearman``
+    (of true and predicted distances: the mean over lengths 5 to 50 of the mean over the words of
+    sentences so long), ``root`` (share of sentences whose shallowest word is the root) with
+    ``root_low``, ``root_high``, and ``depth_spearman``. ``baselines`` has ``uuas`` and ``spearman`` of the left-to-right chain and
     ``root`` where the first word is always taken. ``edges``: layer, sentence (of ``sentences``),
     first, second (places of words), gold (whether the tree has the edge). ``maps`` are the probes
     themselves: ``{layer: (distance, depth)}``.
@@ -203,6 +204,6 @@ def _result(rows, edges, maps, parts, test, config, store, gold) -> StructuralRe
             "data": gold.name, "data_fingerprint": gold.fingerprint, "split": gold.note,
             "sentences": {name: len(part) for name, part in parts.items()},
             "words_without_vector": left_out, **gold.notices,
-            "bootstrap": {"unit": "sentence", "resamples": metrics.RESAMPLES, "confidence": 0.95}}
+            "bootstrap": {"unit": "sentence", "resamples": RESAMPLES, "confidence": 0.95}}
     table = pd.DataFrame(edges, columns=["layer", "sentence", "first", "second", "gold"])
     return StructuralResult(pd.DataFrame(rows), chain(test), table, parts["test"], maps, meta)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertscope.analysis.probing import trees
-from bertscope.analysis.probing.uncertainty import compare, enough, resample
+from bertscope.analysis.probing.uncertainty import compare, resampled
 from bertscope.corpus.conllu import Sentence
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def best_layers(edges: pd.DataFrame, sentences: Sequence[Sentence]) -> list[int]
         return sorted(recovered)
     correct = np.array([[[edge in own for edge in gold]] for own in recovered.values()])
     sentence = np.array([number for number, _, _ in gold])
-    draws = enough(resample(correct, sentence), sentence)
-    good = compare(correct.mean((1, 2)), draws).as_good
+    good = compare(*resampled(correct, sentence)).as_good
     return [layer for layer, best in zip(recovered, good, strict=True) if best]
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bertscope.analysis.probing import metrics, trees
+from bertscope.analysis.probing import trees
+from bertscope.analysis.probing.uncertainty import interval_of, resampled
 
 #: Sentences of fewer or more words do not count for the correlations.
 LENGTHS = range(5, 51)
@@ -33,8 +34,9 @@ class Scored:
 
 @dataclass(frozen=True)
 class Scores:
-    """``row``: uuas, low, high, spearman, root, root_low, root_high, depth_spearman. ``edges``:
-    (sentence, first, second, whether the gold tree has it) of all that were predicted."""
+    """``row``: uuas, low, high, sentences (that have an edge), spearman, root, root_low, root_high,
+    depth_spearman. ``edges``: (sentence, first, second, whether the gold tree has it) of all that were
+    predicted."""
 
     row: dict[str, float]
     edges: list[tuple[int, int, int, bool]]
@@ -50,7 +52,7 @@ def scores(sentences: Sequence[Scored], seed: int = 0) -> Scores:
         of += [number] * len(gold)
     roots = [(number, root_found(own)) for number, own in enumerate(sentences)
              if own.heads.index(-1) in own.kept]
-    row = {**_share("uuas", "low", "high", right, of, seed),
+    row = {**_share("uuas", "low", "high", right, of, seed), "sentences": len(set(of)),
            "spearman": distance_spearman(
                (trees.distances(own.heads)[np.ix_(own.kept, own.kept)], own.distances)
                for own in sentences),
@@ -121,6 +123,6 @@ def _share(name: str, low: str, high: str, right: Sequence[bool], of: Sequence[i
            ) -> dict[str, float]:
     if not right:
         return dict.fromkeys((name, low, high), np.nan)
-    correct = np.array(right)
-    ends = metrics.interval(metrics.bootstrap(correct, np.array(of), seed))
-    return {name: float(correct.mean()), low: float(ends[0]), high: float(ends[1])}
+    share, draws = resampled(np.array(right, float)[None, None], np.array(of), seed=seed)
+    ends = interval_of(share, draws, len(set(of)))
+    return {name: float(share[0]), low: float(ends[0][0]), high: float(ends[1][0])}

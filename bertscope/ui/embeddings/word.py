@@ -32,19 +32,16 @@ Ethayarajh 2019, sections 3.2 and 3.4; Timkey and van Schijndel 2021.
 
 
 def show(look: Look) -> None:
-    corpus = texts.corpus_of(look.chosen)
-    offered = _offered(corpus) if corpus else []
-    if offered:
-        frame.try_this(*((word, lambda word=word: frame.set_state(target=word))
-                         for word in offered[:4]))
-    line = sources.row()
+    experiments, line = st.container(), sources.row()
     source, limit = sources.where(look, line)
     own = sources.given(look) if source is None else None
     if source is None and own is None:
         return
+    offered = _offered(source) if source else _offered_in(own.rows)
+    with experiments:
+        frame.try_this(*((word, lambda word=word: frame.set_state(target=word)) for word in offered[:4]))
     with line:
-        word = st.text_input("Word", offered[0] if offered else "", key="target", max_chars=100,
-                             width=150, bind="query-params", placeholder="bank").strip()
+        word = asked(offered)
     if not word:
         st.info("Type a word.", icon=":material/edit:")
         return
@@ -75,6 +72,16 @@ def show(look: Look) -> None:
     layer_by_layer(look, found, spans, sides, keep, label, word)
 
 
+def asked(offered: list[str]) -> str:
+    """The word; the first one that is offered, until another is asked for."""
+    state, first = st.session_state, offered[0] if offered else ""
+    if state.get("target") == state.get("_first_word", ""):  # nobody asked for it: other texts, another word
+        state.pop("target", None)
+    state["_first_word"] = first
+    return st.text_input("Word", first, key="target", max_chars=100, width=150, bind="query-params",
+                         placeholder="bank").strip()
+
+
 @st.cache_data(max_entries=16, show_spinner="Looking for the word …")
 def _in_corpus(source: str, word: str, most: int):
     from bertscope.analysis import contexts
@@ -87,6 +94,13 @@ def _offered(source: str) -> list[str]:
     from bertscope.analysis import contexts
 
     return contexts.offered_words(source)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _offered_in(rows: tuple[str, ...]) -> list[str]:
+    from bertscope.analysis import contexts
+
+    return contexts.frequent_words(rows)
 
 
 def context(text: str, start: int, end: int, around: int = 60) -> str:

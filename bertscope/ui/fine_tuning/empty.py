@@ -6,7 +6,7 @@ import streamlit as st
 
 from bertscope.errors import BertScopeError
 from bertscope.ui import sidebar
-from bertscope.ui.fine_tuning import asked, tuned_run
+from bertscope.ui.fine_tuning import asked, starting, tuned_run
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown, shorten
 
@@ -53,12 +53,12 @@ def _example_button(main: Choice) -> None:
         from bertscope import runs
         from bertscope.finetuning.config import FinetuneConfig
         from bertscope.finetuning.launch import stem
-        from bertscope.ui.fine_tuning import new
 
         try:
-            begun = new.named(main) if tuned_run(main) is None else next(iter(new.starts(main, None)))
+            begun = starting.named(main) if tuned_run(main) is None else \
+                next(iter(starting.starts(main, None)))
             config = FinetuneConfig().override({"start": begun, "data.task": "tokens"})
-            new.start(config, runs.free_name(stem(config)))
+            starting.start(config, runs.free_name(stem(config)))
         except BertScopeError as error:
             from bertscope.ui.frame import show_error
 

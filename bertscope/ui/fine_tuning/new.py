@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import streamlit as st
 
-from bertscope import launch, runs
-from bertscope.config import ModelConfig
+from bertscope import runs
 from bertscope.errors import BertScopeError
-from bertscope.finetuning.config import (
-    SECTIONS, FinetuneConfig, default_learning_rate, random_weights)
-from bertscope.ui import frame, loaders, run_form
-from bertscope.ui.fine_tuning import empty, examples, tuned_run
+from bertscope.finetuning.config import SECTIONS, FinetuneConfig, default_learning_rate
+from bertscope.ui import frame, run_form
+from bertscope.ui.fine_tuning import empty, examples, starting
 from bertscope.ui.frame import show_error
-from bertscope.ui.selection import Choice, parse_spec
+from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
 
 EXPLANATION = r"""
@@ -52,7 +47,7 @@ def show(main: Choice, other: Choice | None) -> None:
         data = examples.choose()
         if data is None:
             return
-        width, layers = shape(start)
+        width, layers = starting.shape(start)
         base = FinetuneConfig().override({"start": start, **data})
         changes = _main_numbers(width, layers)
         with st.expander("More settings", icon=":material/tune:"):
@@ -85,7 +80,7 @@ def _end(config: FinetuneConfig) -> None:
     try:
         if started:
             examples.read(config)  # what is wrong with it is said here, and no run is made
-            start(config, name.strip() or free)
+            starting.start(config, name.strip() or free)
         if st.session_state.get("_ft_checked") == _asked(config):
             examples.report(examples.read(config))
     except BertScopeError as error:
@@ -102,53 +97,11 @@ def _asked(config: FinetuneConfig) -> tuple:
     return config.override({"data.skip_bad": False}).data, config.training.seed
 
 
-def start(config: FinetuneConfig, name: str) -> None:
-    """Make the run, start it in a process of its own, and show it; ends this run of the script.
-
-    Raises:
-        BertScopeError: the name is taken, or there is no checkpoint to begin with.
-    """
-    from bertscope.finetuning.launch import create
-
-    with st.spinner("Starting …"):
-        loaders.warm_up().join()  # two threads that import the same modules can lock each other out
-        run = create(config, name)
-        launch.start(run)
-    st.session_state.update(_open_run=run.name, _open_view="Watch")  # before the next rerun's widgets
-    st.rerun()
-
-
 # -- where it begins ----------------------------------------------------------------------------
 
 
-def starts(main: Choice, other: Choice | None) -> dict[str, str]:
-    """Starting points as ``FinetuneConfig.start`` takes them, and what they are called."""
-    found: dict[str, str] = {}
-    shape_of = None
-    if (run := tuned_run(main)) is not None:
-        begun = str(run.config_record().get("start", {}).get("name", "random"))
-        found[begun] = f"{begun}, where {run.name} began"
-        if begun.partition(":")[0] != "random":
-            shape_of = begun
-    elif main.path is not None:
-        shape_of = main.name
-    for choice in (main, other):
-        if choice is not None and choice.path is not None:
-            more = ", fine-tuned already" if tuned_run(choice) else ""
-            found.setdefault(named(choice), choice.label + more)
-    if shape_of is not None:
-        found[_random(shape_of)] = f"random weights in the shape of {parse_spec(shape_of)[0]}"
-    found.setdefault("random", "a tiny BERT of random weights, with a vocabulary of the examples")
-    return found
-
-
-def named(choice: Choice) -> str:
-    """A checkpoint as the command line takes it after ``--from``."""
-    return f"{choice.run.name}@{choice.checkpoint.step}" if choice.run else choice.name
-
-
 def _start(main: Choice, other: Choice | None) -> str:
-    found = starts(main, other)
+    found = starting.starts(main, other)
     if st.session_state.get("ft.start") not in (None, *found):
         del st.session_state["ft.start"]
     chosen = st.selectbox("Starting point", list(found), format_func=found.get, key="ft.start",
@@ -158,18 +111,6 @@ def _start(main: Choice, other: Choice | None) -> str:
         st.caption(f":material/compare: {markdown(main.label)} and {markdown(other.label)} are both "
                    "offered; fine-tune both the same way, and compare them in *How good*.")
     return chosen
-
-
-def shape(start: str) -> tuple[int, int]:
-    """Width and layers of a starting point; a base model's where they are not known."""
-    _, name = random_weights(start)
-    if not name:
-        return ModelConfig().hidden_size, ModelConfig().num_hidden_layers
-    try:
-        values = json.loads((Path(runs.find_checkpoint(name)) / "config.json").read_text("utf-8"))
-        return int(values["hidden_size"]), int(values["num_hidden_layers"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 768, 12
 
 
 def _main_numbers(width: int, layers: int) -> dict[str, object]:
@@ -213,14 +154,9 @@ def experiments() -> list:
 
     return [
         ("tags for words", lambda: fill(**{"from": examples.BUILT_IN, "example": "tokens"})),
-        ("the same from random weights", lambda: fill(start=_random(_chosen()))),
-        ("train the head alone", lambda: fill(**{"more.head.freeze_layers": shape(_chosen())[1]})),
+        ("the same from random weights", lambda: fill(start=starting.random_of(_chosen()))),
+        ("train the head alone", lambda: fill(**{"more.head.freeze_layers": starting.shape(_chosen())[1]})),
     ]
-
-
-def _random(start: str) -> str:
-    """Random weights in the shape of a starting point, whatever its step."""
-    return start if start.partition(":")[0] == "random" else f"random:{parse_spec(start)[0]}"
 
 
 def _chosen() -> str:

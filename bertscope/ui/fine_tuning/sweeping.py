@@ -19,7 +19,8 @@ EVERY = 2.0
 
 
 def progress() -> None:
-    """The sweep that is being trained, or one that was stopped."""
+    """The sweep that is being trained, or one that was stopped; the page is drawn anew with each of its runs
+    that is finished."""
     from bertscope.finetuning.planned import listed
 
     plans = listed()
@@ -28,7 +29,15 @@ def progress() -> None:
     if shown is None:
         return
     st.fragment(_progress, run_every=EVERY if alive else None, key="worth_progress")(
-        str(shown.path), alive is not None)
+        str(shown.path), alive is not None, done(shown))
+
+
+def done(plan) -> int:
+    """How many of its runs are finished; -1 where its plan cannot be read."""
+    try:
+        return plan.progress().done
+    except BertScopeError:
+        return -1
 
 
 def complete(plan) -> bool:
@@ -39,7 +48,7 @@ def complete(plan) -> bool:
         return True  # its plan cannot be read: there is nothing to go on with
 
 
-def _progress(path: str, was_alive: bool) -> None:
+def _progress(path: str, was_alive: bool, was_done: int) -> None:
     from pathlib import Path
 
     from bertscope.finetuning.planned import Planned
@@ -53,7 +62,7 @@ def _progress(path: str, was_alive: bool) -> None:
         frame.show_error(error)
         return
     alive = plan.alive()
-    if alive != was_alive:
+    if alive != was_alive or found.done != was_done:
         st.rerun()
     with st.container(border=True, key="worth_running"):
         now = f" · {found.now.name}" if found.now is not None and alive else ""

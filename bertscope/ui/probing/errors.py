@@ -41,7 +41,7 @@ def show(look) -> None:
 
 
 def cell(checkpoint: str, layer: int):
-    from bertscope.analysis.probing.result import Cell
+    from bertscope.analysis.probing.cell import Cell
 
     return Cell(checkpoint, layer)
 

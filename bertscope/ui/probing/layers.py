@@ -159,9 +159,12 @@ def with_interval(table, column: str):
 
 def sizes(look, result) -> None:
     """How much was learnt from and tested on, and what was left out."""
+    from bertscope.analysis.probing.uncertainty import few
+
     first = result.scores.iloc[0]
     unit = {"word": "words", "pair": "pairs", "sentence": "sentences"}[
         result.tasks[look.asked.task].kind]
+    rough = few(result.sentences_tested(look.asked.task))
     parts = [f"{int(first[f'items_{part}']):,} {name}" for part, name in
              (("train", "training"), ("validation", "validation"), ("test", "test"))]
     seeds = f", {len(result.seeds)} seeds" if len(result.seeds) > 1 else ""
@@ -170,7 +173,7 @@ def sizes(look, result) -> None:
     cut = f" {int(first.sentences_cut):,} sentences are longer than the model reads." \
         if first.sentences_cut else ""
     st.caption(f"{parts[0]}, {parts[1]} and {parts[2]} {unit}, {int(first.classes):,} "
-               f"labels{seeds}. {markdown(look.source.note)}{left}{cut}")
+               f"labels{seeds}. {rough} {markdown(look.source.note)}{left}{cut}")
 
 
 def change(look, both) -> None:
