@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -483,6 +484,27 @@ def test_the_reliability_figure_survives_one_bin():
     table = outcome.reliability(np.array([1.0, 1.0]), np.array([True, True]))
     assert len(drawn.reliability([("a", "main", table)], 0.5).data) == 3
     assert isinstance(table, pd.DataFrame)
+
+
+@pytest.mark.parametrize("view", ["New", "Watch", "How good", "Try it", "What pretraining is worth",
+                                  "What changed inside"])
+def test_a_run_that_is_gone_is_said_to_be_so(runs, view):
+    """Deleted in another tab, or a link that is old."""
+    at = page(run="tags-gone", view=view)
+    assert not at.exception and "There is no run called tags-gone" in plain(at)
+    assert "is not fine-tuned" not in plain(at)
+
+
+@pytest.mark.parametrize("drawn, follow", [(["status"], True), (None, False)])
+def test_following_ends_where_the_user_moves_the_slider_not_where_the_browser_lags(monkeypatch, drawn, follow):
+    """With a fragment's request comes the step of before the sidebar moved on."""
+    from bertscope.ui import sidebar
+
+    state = {"follow": True, "step": 20}
+    monkeypatch.setattr(sidebar.st, "session_state", state)
+    monkeypatch.setattr(sidebar, "get_script_run_ctx", lambda: SimpleNamespace(fragment_ids_this_run=drawn))
+    sidebar._step_changed("")
+    assert state["follow"] is follow
 
 
 @pytest.mark.parametrize("folder", ["bertscope/finetuning", "bertscope/ui/fine_tuning"])
