@@ -54,7 +54,7 @@ def show(look: Look) -> None:
     evidence.say()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         measure = st.segmented_control("Beside the raw weights", MEASURES, default=ROLLOUT, required=True,
-                                       key="flow", bind="query-params")
+                                       key="flow", bind="query-params") or ROLLOUT
         layer, head = where(look, measure)
     place = masked_place(look) if measure == GRADIENT and not by_pair(look) else None
     if measure == GRADIENT and place is None and not by_pair(look):
