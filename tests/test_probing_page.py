@@ -16,6 +16,7 @@ from bertscope.analysis.probing.sources import open_source
 from bertscope.analysis.probing.study import Subject, study
 from bertscope.corpus.conllu import write_conllu
 from bertscope.corpus.miniworld import gold_sentences
+from bertscope.errors import BertScopeError
 from bertscope.runs import open_run
 from bertscope.ui.probing import data, exports, layers, results, tree_figures
 from bertscope.ui.probing.figures import _runs, intervals, onsets, step_ticks, layers as draw_layers
@@ -209,13 +210,15 @@ def test_trees_are_drawn_over_the_gold_ones(runs, treebank):
     assert values(curve["data"][0]) == pytest.approx(made.uuas.to_numpy())
     best = int(made.loc[made.uuas.idxmax()].layer)
     plateau = best_layers(edges, chosen(open_source(treebank).gold, config)["test"])
-    assert best in plateau and f"{layers.said(plateau)} {'are' if len(plateau) > 1 else 'is'} best" in plain(at)
+    verb = "are" if len(plateau) > 1 else "is"
+    assert best in plateau and f"{layers.said(plateau)} {verb} best" in plain(at)
     own = edges[(edges.layer == best) & (edges.sentence == 0)]
     names = {trace["name"] for trace in tree["data"] if trace["x"]}
     assert ("recovered, not in the gold tree" in names) == bool((~own.gold).any())
     assert f"{int(own.gold.sum())} of " in plain(at)
     sizes = {name: len(part) for name, part in chosen(open_source(treebank).gold, config).items()}
-    assert f"{sizes['training']} training, {sizes['validation']} validation and {sizes['test']} test" in plain(at)
+    assert (f"{sizes['training']} training, {sizes['validation']} validation and {sizes['test']} test"
+            in plain(at))
 
 
 def test_what_the_model_uses_is_the_amnesic_result(runs, treebank, monkeypatch):
@@ -363,3 +366,11 @@ def test_baselines_at_one_height_share_one_label():
                          [("layer 0", 0.4), ("word identity", 0.5), ("majority", 0.5)], "accuracy")
     written = [note.text for note in figure.layout.annotations]
     assert written == ["layer 0 40.0%", "word identity, majority 50.0%"]
+
+
+def test_an_uploaded_tables_question_is_called_after_it():
+    rows = "text,label\n" + "".join(f"word {i},{'ab'[i % 2]}\n" for i in range(60))
+    found = data.uploaded("a/my <b>reviews$.csv", rows.encode())
+    assert found.name == "my <b>reviews$.csv" and found.items().title == "my _b_reviews_"
+    with pytest.raises(BertScopeError, match="^There is no row in reviews"):
+        data.uploaded("reviews.csv", b"text,label\n")
