@@ -7,7 +7,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import streamlit as st
 
-from bertscope.ui import frame, loaders, run_form, run_watch, sidebar, theme
+from bertscope.ui import address, frame, loaders, run_form, run_watch, sidebar, theme
 
 st.set_page_config("BertScope", page_icon=theme.picture("icon"), layout="wide")
 st.logo(theme.picture("logo"), icon_image=theme.picture("icon"), size="large")
@@ -24,6 +24,7 @@ PAGES = {"train": ("Train", ":material/model_training:"),
 here = st.navigation([st.Page(f"{frame.PAGES}/{name}.py", title=title, icon=icon,
                               default=name == "train")
                       for name, (title, icon) in PAGES.items()])
+address.tidy()
 run_form.open_started_run()
 run_watch.forget_deleted_run()
 sidebar.render()

@@ -26,7 +26,7 @@ def main() -> None:
     model = loaders.model(chosen)
     keep_state()
     view = st.segmented_control("View", list(VIEWS), default=list(VIEWS)[0], required=True, key="view",
-                                bind="query-params", label_visibility="collapsed")
+                                bind="query-params", label_visibility="collapsed") or list(VIEWS)[0]
     module, needs_text = VIEWS[view]
     look = Look(chosen, other, model)
     if needs_text:

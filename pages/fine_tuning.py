@@ -28,12 +28,13 @@ def main() -> None:
     if not chosen.name:
         frame.demo_card(link=True)
         st.stop()
-    if name == "watch" or (name in ("new", "worth") and tuned_run(chosen) is not None):
-        module().show(chosen, sidebar.compared())  # needs no checkpoint
-    elif name in ("new", "worth"):
+    if name in NEEDS:
+        if looked := look():
+            module().show(looked)
+    elif tuned_run(chosen) is not None:
+        module().show(chosen, sidebar.compared())  # also before the first checkpoint
+    else:
         module().show(*frame.checkpoints())
-    elif looked := look():
-        module().show(looked)
 
 
 def look() -> Look | None:

@@ -44,7 +44,8 @@ VIEWS = {"Step by step": "steps", "Tally": "tally", "What the model was fed": "f
 def main() -> None:
     chosen, other = frame.checkpoints()
     view = st.segmented_control("View", list(VIEWS), default=list(VIEWS)[0], required=True,
-                                key="show", bind="query-params", label_visibility="collapsed")
+                                key="show", bind="query-params",
+                                label_visibility="collapsed") or list(VIEWS)[0]
     look = Look(chosen, other, loaders.model(chosen))
     importlib.import_module(f"bertscope.ui.masking.{VIEWS[view]}").show(look)
 

@@ -33,7 +33,7 @@ def main() -> None:
     if loaders.model(chosen).has_rtd_head:
         views = {REPLACED: ("replaced", "masks or none"), **VIEWS}
     view = st.segmented_control("View", list(views), default=list(views)[0], required=True, key="view",
-                                bind="query-params", label_visibility="collapsed")
+                                bind="query-params", label_visibility="collapsed") or list(views)[0]
     module, needs = views[view]
     if view != REPLACED:  # ELECTRA's masks are filled by its generator
         chosen, other = (choice and choice.with_part("generator") for choice in (chosen, other))

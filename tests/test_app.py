@@ -139,6 +139,22 @@ def test_a_stale_or_hostile_address_becomes_a_sentence(runs, page, asked, part):
     assert any(p in text for p in part.split("|")), text
 
 
+@pytest.mark.parametrize("page, asked", [
+    *((page, {key: value}) for page in NAMES for key in ("view", "show") for value in ("Of yesterday", "")),
+    ("train", {"axis": ""}), ("predict", {"view": "Every layer", "lens_show": ""}),
+    ("predict", {"view": "Both sides", "sides_way": ""}), ("predict", {"measure": "", "top": "1e999"}),
+    ("predict", {"view": "Which words mattered", "words_method": ""}),
+    ("attention", {"view": "Flow", "flow": "", "flow_layer": "1e999"}),
+    ("attention", {"view": "Does it matter?", "measure": ""}), ("attention", {"view": "bertviz", "bertviz": ""}),
+    ("next_sentence", {"view": "Topic or coherence?", "places": "100", "draw": "1e999"}),
+    ("embeddings", {"layer": "99", "method": "", "pooling": "nonsense", "texts_limit": "1e999"}),
+    ("masking", {"show": "Tally", "tally_count": "", "draw": "-1e999"}),
+])
+def test_what_no_widget_takes_is_passed_over(runs, page, asked):
+    at = app(page, run="tiny", **asked)
+    assert not at.exception and not at.error
+
+
 def test_a_link_alone_never_looks_on_the_hub(runs, monkeypatch):
     import huggingface_hub
 

@@ -8,7 +8,7 @@ import pytest
 import tiny_models
 import torch
 import transformers
-from bertscope.analysis import attention_flow as flow_module
+from bertscope.analysis import attention_flow as flow_module, flow_sources
 from bertscope.analysis.activations import encode, load, run
 from bertscope.analysis.attention import attention_maps
 from bertscope.analysis.attention_flow import (attention_flow, attention_gradients,
@@ -231,3 +231,42 @@ def test_heads_that_are_needed_must_be_there(tmp_path):
     with pytest.raises(BertScopeError, match="no NSP head"):
         attention_gradients_of_pair(bare, encode(bare, "a cat", "a dog"))
     assert norm_weighted(bare, encode(bare, "a cat")).error < 1e-5
+
+
+# -- sources ----------------------------------------------------------------------------------
+
+
+def test_sources_of_a_piece_are_rows_of_the_maps(model):
+    encoded = encode(model, "a cat sat .", "it slept .")
+    found = flow_sources.sources(model, encoded, 2, 1)
+    maps, carried = attention_maps(model, "a cat sat .", "it slept .").weights, norm_weighted(model, encoded)
+    np.testing.assert_allclose(found[flow_sources.RAW], maps[0].mean(0)[2], atol=1e-6)
+    np.testing.assert_allclose(found[flow_sources.ROLLOUT], rollout(maps)[0, 2], atol=1e-6)
+    row = carried.layers[0, 2]
+    np.testing.assert_allclose(found[flow_sources.CARRIED], row / row.sum(), atol=1e-6)
+    assert all(values.sum() == pytest.approx(1, abs=1e-5) for values in found.values())
+    last = flow_sources.sources(model, encoded, 2, model.num_layers)
+    np.testing.assert_allclose(last[flow_sources.ROLLOUT], rollout(maps)[-1, 2], atol=1e-6)
+
+
+def test_kinds_of_sources_are_every_position_once(model):
+    encoded = encode(model, "a cat sat .", "it slept .")
+    groups = flow_sources.kinds(encoded, 2)
+    assert groups["[CLS]"] == [0] and groups[flow_sources.ITSELF] == [2] and len(groups["[SEP]"]) == 2
+    assert sorted(place for places in groups.values() for place in places) == list(range(len(encoded)))
+    assert all(encoded.segments[i] == 1 for i in groups[flow_sources.OTHER])
+    values = np.arange(len(encoded))
+    found = flow_sources.by_kind(values, groups)
+    assert sum(found.values()) == values.sum() and found[flow_sources.ITSELF] == 2
+    assert flow_sources.kinds(encoded, 0)[flow_sources.ITSELF] == [0]  # [CLS] looks at itself
+
+
+def test_gradients_by_source_are_the_products_columns(model):
+    encoded = encode(model, "a cat sat .")
+    target = int(encoded.input_ids[2])
+    product = attention_gradients(model, encoded, [2], 2, target).product
+    np.testing.assert_allclose(flow_sources.gradient_sources(model, encoded, 1, 2, target),
+                               product[0].sum(0).sum(0), atol=1e-6)
+    pair = encode(model, "a cat", "a dog")
+    np.testing.assert_allclose(flow_sources.gradient_sources(model, pair, 2, None, None),
+                               attention_gradients_of_pair(model, pair).product[1].sum((0, 1)), atol=1e-6)

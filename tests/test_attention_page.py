@@ -319,6 +319,42 @@ def test_one_piece_by_every_account(runs, model):
     assert header["columns"] == maps.tokens and accounts["carried, this layer"].sum() == pytest.approx(1, abs=1e-5)
 
 
+def test_flow_over_the_training_is_that_of_each_checkpoint(runs, tiny_run):
+    from bertscope.analysis.attention_flow import attention_gradients, norm_weighted, rollout
+
+    piece = f"2: {encode(load(tiny_run.checkpoints()[-1].path), TEXT).tokens[2]}"
+    at = view("Flow", flow_piece=piece, flow_layer="2")
+    table, carried, one, bits = (steps_of(view("Flow", flow_piece=piece, **more)) for more in (
+        {}, {"flow": "what is carried"}, {"flow": "one piece", "flow_from": "0: [CLS]"},
+        {"flow": "attention × gradient", "mask": "5"}))
+    assert at.selectbox(key="flow_from").value == "all, by kind"
+    for checkpoint in (tiny_run.checkpoints()[0], tiny_run.checkpoints()[-1]):
+        model = load(checkpoint.path)
+        encoded, step = encode(model, TEXT), checkpoint.step
+        specials, row = np.flatnonzero(encoded.special), rollout(attention_maps(model, TEXT).weights)[-1, 2]
+        expected = {"[CLS]": row[0], "[SEP]": row[specials[-1]], "itself": row[2],
+                    "other pieces": 1 - row[0] - row[specials[-1]] - row[2]}
+        assert table[step] == pytest.approx(expected, abs=1e-5)
+        sizes = norm_weighted(model, encoded).layers[1, 2]
+        assert carried[step]["[CLS]"] == pytest.approx(sizes[0] / sizes.sum(), abs=1e-5)
+        assert one[step]["rollout"] == pytest.approx(row[0], abs=1e-5)
+        assert one[step]["what is carried"] == pytest.approx(carried[step]["[CLS]"], abs=1e-6)
+        product = attention_gradients(model, encoded, [5], 5, int(encoded.input_ids[5])).product[1].sum((0, 1))
+        assert bits[step]["[SEP]"] == pytest.approx(product[specials[-1]], abs=1e-5)
+        assert bits[step]["itself"] == pytest.approx(product[5], abs=1e-5)
+
+
+def steps_of(at) -> dict[int, dict[str, float]]:
+    """The last chart's numbers: ``{step: {series: value}}``."""
+    import pyarrow as pa
+
+    chart = at.get("vega_lite_chart")[-1].proto
+    tables = [pa.ipc.open_stream(data.data.data).read_pandas() for data in chart.datasets]
+    (table,) = (t for t in tables if "source" in t)
+    value = "share" if "share" in table else "bits"
+    return {step: dict(zip(rows["source"], rows[value])) for step, rows in table.groupby("step")}
+
+
 # -- over training ------------------------------------------------------------------------------------
 
 

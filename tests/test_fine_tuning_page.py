@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -219,7 +220,7 @@ def test_metrics_errors_and_calibration_are_the_librarys(runs, name):
     heat = [s for s in figures(at) if s["data"][0]["type"] == "heatmap"]
     assert bool(heat) == (name != "answers")
     listed = at.dataframe[-1].value
-    assert list(listed["predicted"]) == list(found.errors["predicted"])[:500]
+    assert list(listed["predicted"]) == [p or "(no answer)" for p in found.errors["predicted"]][:500]
     assert f"{len(found.errors):,} of {len(found.table):,}" in plain(at)
 
 
@@ -316,6 +317,7 @@ def test_an_answer_is_marked_in_its_paragraph(runs):
     row = next(c for c in components(at) if isinstance(c, list))[0]
     assert "".join(row["words"]) == data.context and row["between"] == ""
     assert [row["words"][i] for i in row["places"]] == ([best.text] if best.text else [])
+    assert "P(first) · P(last) =" in plain(at)
 
 
 @pytest.mark.parametrize("text", ["\u0000\ud7ff 💥 ###", "x" * 2900, "[MASK] [CLS] <script>", "a\n\nb"])
@@ -348,12 +350,16 @@ def test_the_sweep_among_the_runs_is_drawn(runs):
 
 def test_the_numbers_of_a_sweep_are_read_or_refused():
     from bertscope.errors import BertScopeError
-    from bertscope.ui.fine_tuning.sweeping import sizes_of
+    from bertscope.ui.fine_tuning.sweeping import rates_of, sizes_of
 
     assert sizes_of("300, 30 all") == [30, 300, None]
     for bad in ("", "few", "-3", "0", "1.5", "٣", "1 2 3 4 5 6 7 8 9"):
         with pytest.raises(BertScopeError):
             sizes_of(bad)
+    assert rates_of("") == [] and rates_of("1e-3, 3e-4 .001") == [3e-4, 1e-3]
+    for bad in ("fast", "0", "-1e-3", "2", "nan", "inf", ",".join(f"{n}e-5" for n in range(1, 10))):
+        with pytest.raises(BertScopeError):
+            rates_of(bad)
 
 
 def test_a_sweep_is_started_shown_and_cancelled(own_runs):
@@ -362,7 +368,10 @@ def test_a_sweep_is_started_shown_and_cancelled(own_runs):
     at = page(run="tiny", view="What pretraining is worth")
     assert "There is no sweep yet" in plain(at)
     at.text_input(key="ft.worth.sizes").set_value("20, 40")
-    at.number_input(key="ft.worth.seeds").set_value(1).run()
+    at.number_input(key="ft.worth.seeds").set_value(1)
+    at.text_input(key="ft.worth.rates").set_value("1e-3, 3e-3").run()
+    assert "16 runs" in plain(at) and "--learning-rates 0.001 0.003 --seeds 1" in at.code[-1].value
+    at.text_input(key="ft.worth.rates").set_value("").run()
     at.button(key="worth_start").click().run()
     assert not at.exception and not at.error
     (plan,) = listed(own_runs)
@@ -483,6 +492,27 @@ def test_the_reliability_figure_survives_one_bin():
     table = outcome.reliability(np.array([1.0, 1.0]), np.array([True, True]))
     assert len(drawn.reliability([("a", "main", table)], 0.5).data) == 3
     assert isinstance(table, pd.DataFrame)
+
+
+@pytest.mark.parametrize("view", ["New", "Watch", "How good", "Try it", "What pretraining is worth",
+                                  "What changed inside"])
+def test_a_run_that_is_gone_is_said_to_be_so(runs, view):
+    """Deleted in another tab, or a link that is old."""
+    at = page(run="tags-gone", view=view)
+    assert not at.exception and "There is no run called tags-gone" in plain(at)
+    assert "is not fine-tuned" not in plain(at)
+
+
+@pytest.mark.parametrize("drawn, follow", [(["status"], True), (None, False)])
+def test_following_ends_where_the_user_moves_the_slider_not_where_the_browser_lags(monkeypatch, drawn, follow):
+    """With a fragment's request comes the step of before the sidebar moved on."""
+    from bertscope.ui import sidebar
+
+    state = {"follow": True, "step": 20}
+    monkeypatch.setattr(sidebar.st, "session_state", state)
+    monkeypatch.setattr(sidebar, "get_script_run_ctx", lambda: SimpleNamespace(fragment_ids_this_run=drawn))
+    sidebar._step_changed("")
+    assert state["follow"] is follow
 
 
 @pytest.mark.parametrize("folder", ["bertscope/finetuning", "bertscope/ui/fine_tuning"])

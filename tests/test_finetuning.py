@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -296,6 +297,7 @@ def test_from_a_run_of_ours_by_the_command_line(root, tiny_run, capsys, monkeypa
                  "--name=tuned", *few]) == 0
     out = capsys.readouterr().out
     assert "Validation, best at step" in out and "Test: accuracy" in out
+    assert re.search(r"f1 \d\.\d{3}, order errors \d+[,.](?!\d)", out)
     run = runs.open_run("tuned")
     assert run.config() == tiny_run.config()  # how its encoder was pretrained
     assert run.settings().start == "tiny@20"
@@ -373,8 +375,6 @@ def test_a_head_for_labels_of_another_program_reads_one_text_or_two(checkpoint, 
     (["~no-such-user/d.csv", "--check"], "does not exist"),
 ])
 def test_what_the_command_line_refuses(tiny_run, arguments, said, capsys, monkeypatch):
-    import re
-
     monkeypatch.setenv("BERTSCOPE_RUNS", str(tiny_run.path.parent))
     assert main(["finetune", *arguments]) == 1
     error = capsys.readouterr().err

@@ -5,7 +5,6 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bertscope.analysis.probing.columns import read_columns
@@ -195,7 +194,7 @@ def test_bad_json_lines_are_refused_and_the_line_is_named(tmp_path, text, senten
 
 def test_what_is_not_utf8_is_refused_and_odd_characters_are_not(tmp_path):
     (tmp_path / "b.csv").write_bytes(HEAD.encode() + b"x,1\n\xff\xfe\x00,2\n")
-    with pytest.raises(BertScopeError, match="not text in UTF-8"):
+    with pytest.raises(BertScopeError, match="line 3: this is not text in UTF-8"):
         open_source(tmp_path / "b.csv")
     path = rows(tmp_path / "o.jsonl", [{"text": f"a\0\ud800 \u202e{i}", "label": i % 2 == 0}
                                        for i in range(40)])

@@ -16,9 +16,10 @@ from bertscope.analysis.probing.sources import open_source
 from bertscope.analysis.probing.study import Subject, study
 from bertscope.corpus.conllu import write_conllu
 from bertscope.corpus.miniworld import gold_sentences
+from bertscope.errors import BertScopeError
 from bertscope.runs import open_run
 from bertscope.ui.probing import data, exports, layers, results, tree_figures
-from bertscope.ui.probing.figures import _runs, layers as draw_layers
+from bertscope.ui.probing.figures import _runs, intervals, onsets, step_ticks, layers as draw_layers
 
 __all__ = ["after_the_first_visit", "own_runs", "runs"]  # fixtures
 SIZES = {"max_train": 2000, "max_validation": 1000, "max_test": 2000}  # the page's smallest
@@ -187,6 +188,10 @@ def test_tasks_side_by_side_leave_out_expected_layers_that_mean_nothing(runs, tr
     without = table.value[table.value["expected layer"].isna()]
     for task in without.task:
         assert task in text.split("Without an expected layer")[1]
+    (figure,) = figures(at)
+    marks = {trace["name"]: values(trace, "x") for trace in figure["data"]}
+    assert sorted(marks["centre of gravity"]) == pytest.approx(sorted(table.value["centre of gravity"]))
+    assert "checkpoint" not in table.value
 
 
 def test_trees_are_drawn_over_the_gold_ones(runs, treebank):
@@ -205,11 +210,15 @@ def test_trees_are_drawn_over_the_gold_ones(runs, treebank):
     assert values(curve["data"][0]) == pytest.approx(made.uuas.to_numpy())
     best = int(made.loc[made.uuas.idxmax()].layer)
     plateau = best_layers(edges, chosen(open_source(treebank).gold, config)["test"])
-    assert best in plateau and f"{layers.said(plateau)} {'are' if len(plateau) > 1 else 'is'} best" in plain(at)
+    verb = "are" if len(plateau) > 1 else "is"
+    assert best in plateau and f"{layers.said(plateau)} {verb} best" in plain(at)
     own = edges[(edges.layer == best) & (edges.sentence == 0)]
     names = {trace["name"] for trace in tree["data"] if trace["x"]}
     assert ("recovered, not in the gold tree" in names) == bool((~own.gold).any())
     assert f"{int(own.gold.sum())} of " in plain(at)
+    sizes = {name: len(part) for name, part in chosen(open_source(treebank).gold, config).items()}
+    assert (f"{sizes['training']} training, {sizes['validation']} validation and {sizes['test']} test"
+            in plain(at))
 
 
 def test_what_the_model_uses_is_the_amnesic_result(runs, treebank, monkeypatch):
@@ -233,6 +242,8 @@ def test_what_the_model_uses_is_the_amnesic_result(runs, treebank, monkeypatch):
     text = plain(at)
     assert (f"costs more than chance in {layers.said(needed)}" if needed else
             "in no layer does removing it cost more") in text
+    assert f"measured on {int(own.sentences.max())} test sentences" in text
+    assert ("rough" in text) == bool(own.sentences.min() < 30)
     assert at.dataframe[0].value["mlm"].tolist() == pytest.approx(table.mlm.tolist())
 
 
@@ -312,9 +323,54 @@ def test_a_changed_sibling_is_read_again(tmp_path):
     assert data.stamp(str(tmp_path / "nix.conllu")) == data.stamp("\0") == 0
 
 
+def curve(values) -> pd.DataFrame:
+    """A curve without intervals."""
+    return pd.DataFrame({"layer": range(len(values)), "value": values, "low": np.nan, "high": np.nan})
+
+
+def test_no_share_is_above_100_percent_and_losses_have_short_ticks():
+    for whole in (True, False):
+        figure = draw_layers([("a", "main", "solid", curve([0.86, 0.999]))], [], "accuracy", whole)
+        assert 1 < figure.layout.yaxis.range[1] < 1.021  # no room for a tick above 100 %
+    figure = draw_layers([("a", "main", "solid", curve([-0.2, 1.1]))], [], "nats", form=".3f")
+    assert figure.layout.yaxis.tickformat == ".3~f"
+
+
+def test_onsets_stand_at_the_logarithm_of_the_step_and_are_named_by_it():
+    figure = onsets([("layer 0", 0.0, 0.0, 64.0, "main"), ("layer 1", 300.0, 64.0, 1024.0, "main")], "step")
+    assert figure.data[0].x == pytest.approx(np.log1p([0, 300]))
+    assert figure.data[0].error_x.arrayminus == pytest.approx(np.log1p([0, 300]) - np.log1p([0, 64]))
+    assert figure.layout.xaxis.ticktext == ("0", "1", "10", "100", "1,000")
+    assert figure.layout.xaxis.tickvals == pytest.approx(np.log1p([0, 1, 10, 100, 1000]))
+    assert step_ticks(64, 1024) == [100, 200, 500, 1000] and step_ticks(61, 63.7) == [61]
+
+
+def test_centres_of_gravity_stand_beside_the_expected_layers():
+    rows = [("a", 1.0, 0.8, 1.2, "main"), ("b", np.nan, np.nan, np.nan, "main"),
+            ("a", 0.5, 0.4, 0.6, "other"), ("b", 0.7, 0.4, 0.6, "other")]
+    figure = intervals(rows, "layer", beside=[("a", 0.9, "main"), ("b", 0.3, "main")],
+                       called={"main": ("here", "here, too"), "other": ("there", "there, too")})
+    assert [(trace.name, trace.showlegend is not False) for trace in figure.data] == [
+        ("here", True), ("here, too", True), ("there", True)]
+    assert figure.data[1].x == (0.9, 0.3) and figure.data[1].y == (-0.12, 0.88)
+
+
+def test_a_loss_is_not_called_an_insignificant_gain():
+    assert layers.no_gain(SimpleNamespace(gain=-0.05, p=0.001)) == "-5.0%, no significant gain"
+    assert layers.no_gain(SimpleNamespace(gain=0.01, p=0.4)) == "+1.0%, no significant gain (p = 0.40)"
+
+
 def test_baselines_at_one_height_share_one_label():
     table = pd.DataFrame({"layer": [0, 1], "value": [0.4, 0.6], "low": [0.3, 0.5], "high": [0.5, 0.7]})
     figure = draw_layers([("a", "main", "solid", table)],
                          [("layer 0", 0.4), ("word identity", 0.5), ("majority", 0.5)], "accuracy")
     written = [note.text for note in figure.layout.annotations]
     assert written == ["layer 0 40.0%", "word identity, majority 50.0%"]
+
+
+def test_an_uploaded_tables_question_is_called_after_it():
+    rows = "text,label\n" + "".join(f"word {i},{'ab'[i % 2]}\n" for i in range(60))
+    found = data.uploaded("a/my <b>reviews$.csv", rows.encode())
+    assert found.name == "my <b>reviews$.csv" and found.items().title == "my _b_reviews_"
+    with pytest.raises(BertScopeError, match="^There is no row in reviews"):
+        data.uploaded("reviews.csv", b"text,label\n")

@@ -142,7 +142,8 @@ def report(run: runs.Run, test: bool = False) -> int:
 
 def _said(numbers: dict, prefix: str = "") -> str:
     left_out = ("loss", "step", "examples", "at")
-    return ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in
+    return ", ".join(f"{name.replace('_', ' ')} {value:{'.0f' if name == 'order_errors' else '.3f'}}"
+                     for name, value in
                      ((k.removeprefix(prefix), v) for k, v in numbers.items()
                       if k.startswith(prefix) and isinstance(v, float))
                      if name not in left_out and not name.endswith("_loss"))

@@ -29,7 +29,7 @@ def watch(run: Run, other: Run | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         axis = st.segmented_control("Axis", list(curves.AXES), default="steps", key="axis",
                                     bind="query-params", required=True,
-                                    label_visibility="collapsed")
+                                    label_visibility="collapsed") or "steps"
         log = st.toggle("Logarithmic", key="log", bind="query-params",
                         help="Stretch the beginning, where most is learnt.")
         pause = st.toggle("Pause to zoom", key="pause", disabled=not active,

@@ -7,6 +7,7 @@ so, and a choice of *the newest* must stay a moving one, so the address is read 
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bertscope.runs import ACTIVE, list_runs
 from bertscope.ui.selection import MAX_NAME, Choice, find_run, nearest, parse_spec, parse_step
@@ -122,8 +123,17 @@ def _run_changed(prefix: str) -> None:
 
 
 def _step_changed(prefix: str) -> None:
+    if _late():
+        return
     _touch()
     st.session_state[prefix + "follow"] = False
+
+
+def _late() -> bool:
+    """Whether the browser only lags behind: a fragment was drawn anew, and with its request came the step
+    of before the sidebar moved on. Whoever moves the slider has the whole page drawn."""
+    context = get_script_run_ctx()
+    return context is not None and bool(context.fragment_ids_this_run)
 
 
 def _begin_comparing() -> None:

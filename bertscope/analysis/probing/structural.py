@@ -63,10 +63,10 @@ class StructuralResult:
     ``high`` from a bootstrap over sentences (nan of too few), over how many ``sentences``, ``spearman``
     (of true and predicted distances: the mean over lengths 5 to 50 of the mean over the words of
     sentences so long), ``root`` (share of sentences whose shallowest word is the root) with
-    ``root_low``, ``root_high``, and ``depth_spearman``. ``baselines`` has ``uuas`` and ``spearman`` of the left-to-right chain and
-    ``root`` where the first word is always taken. ``edges``: layer, sentence (of ``sentences``),
-    first, second (places of words), gold (whether the tree has the edge). ``maps`` are the probes
-    themselves: ``{layer: (distance, depth)}``.
+    ``root_low``, ``root_high``, and ``depth_spearman``. ``baselines`` has ``uuas`` and ``spearman`` of
+    the left-to-right chain and ``root`` where the first word is always taken. ``edges``: layer,
+    sentence (of ``sentences``), first, second (places of words), gold (whether the tree has the edge).
+    ``maps`` are the probes themselves: ``{layer: (distance, depth)}``.
     """
 
     layers: pd.DataFrame

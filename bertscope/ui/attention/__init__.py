@@ -28,7 +28,7 @@ class Look:
 #: Widgets whose values outlive a look at another view.
 KEPT = ("text", "pair", "head", "by_words", "hide", "direction", "window", "compare_as", "picture", "least",
         "docs", "texts", "sampled", "relation", "gold_from", "gold_size", "gold",
-        "arc_direction", "statistic", "flow", "flow_layer", "flow_head",
+        "arc_direction", "statistic", "flow", "flow_layer", "flow_head", "flow_piece", "flow_from",
         "measure", "prune")
 
 

@@ -30,7 +30,7 @@ def show(look: Look) -> None:
     length, (count, heads) = len(ours.tokens), ours.weights.shape[:2]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = st.segmented_control("bertviz", VIEWS, default="head", key="bertviz", required=True,
-                                    bind="query-params")
+                                    bind="query-params") or "head"
         shown = layers(view, count, heads * numbers(look, view, length))
         chosen = st.multiselect("Heads", [str(n) for n in range(1, heads + 1)], key="bertviz_heads",
                                 bind="query-params", placeholder="all", width=240)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from bertscope.ui import compared, frame, loaders, masks, theme
-from bertscope.ui.attention import Look, evidence, flow_piece, reading
+from bertscope.ui.attention import Look, evidence, flow_piece, flow_steps, reading
 from bertscope.ui.attention.flow_data import by_pair, carried, gradients
 from bertscope.ui.components import head_map
 from bertscope.ui.components.tokens import token_bar
@@ -54,7 +54,7 @@ def show(look: Look) -> None:
     evidence.say()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         measure = st.segmented_control("Beside the raw weights", MEASURES, default=ROLLOUT, required=True,
-                                       key="flow", bind="query-params")
+                                       key="flow", bind="query-params") or ROLLOUT
         layer, head = where(look, measure)
     place = masked_place(look) if measure == GRADIENT and not by_pair(look) else None
     if measure == GRADIENT and place is None and not by_pair(look):
@@ -67,6 +67,10 @@ def show(look: Look) -> None:
     else:
         pictures(sides, measure, layer, head, place)
     evidence.shares(look, place, measure == GRADIENT)
+    if measure == GRADIENT:
+        flow_steps.gradients(look, layer, place)
+    else:
+        flow_steps.shares(look, measure, layer, choose=measure != ONE)
 
 
 def where(look: Look, measure: str) -> tuple[int, int | None]:

@@ -25,15 +25,22 @@ def carried(look: Look):
 def gradients(look: Look, place: int | None):
     """``Gradients`` of the masked piece's prediction, or (no place) of the pair's."""
     from bertscope.analysis.attention_flow import attention_gradients, attention_gradients_of_pair
-    from bertscope.analysis.predictions import predict
 
     if place is None:
         return reading.kept(("gradients", *where_is(look)),
                             lambda: attention_gradients_of_pair(look.model, look.encoded))
     if place >= len(look.encoded) or look.encoded.special[place]:
         raise BertScopeError("It cuts the text into other pieces, so this place is another one.")
-    target = int(look.encoded.input_ids[place])
-    if target == look.model.tokenizer.mask_token_id:  # nobody knows what was there: the best guess
-        target = predict(look.model, look.encoded, [place], 1)[0].candidates[0].id
+    target = target_of(look, place)
     return reading.kept(("gradients", *where_is(look), place), lambda: attention_gradients(
         look.model, look.encoded, [place], place, target))
+
+
+def target_of(look: Look, place: int) -> int:
+    """The piece whose prediction is asked about: the one that was there, else the best guess."""
+    from bertscope.analysis.predictions import predict
+
+    target = int(look.encoded.input_ids[place])
+    if target == look.model.tokenizer.mask_token_id:  # nobody knows what was there
+        return predict(look.model, look.encoded, [place], 1)[0].candidates[0].id
+    return target

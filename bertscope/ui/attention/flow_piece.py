@@ -8,9 +8,10 @@ from bertscope.errors import BertScopeError
 from bertscope.ui import frame, loaders, theme
 from bertscope.ui.attention import Look, reading
 from bertscope.ui.attention.flow_data import carried, where_is
+from bertscope.ui.attention.flow_steps import names_of
 from bertscope.ui.components import head_map
 from bertscope.ui.predict.asked import pick
-from bertscope.ui.text import markdown, shorten
+from bertscope.ui.text import markdown
 
 
 def show(sides, layer: int) -> None:
@@ -18,7 +19,7 @@ def show(sides, layer: int) -> None:
     import pandas as pd
 
     look = sides[0][0]
-    names = [f"{i}: {shorten(token, 30)}" for i, token in enumerate(look.encoded.tokens)]
+    names = names_of(look)
     piece = names.index(pick("Of which piece", names, "flow_piece", width=220))
     rows = []
     for one, key in sides:

@@ -96,7 +96,7 @@ def controls(look: Look, asked: Asked, heads_off) -> None:
         del st.session_state["measure"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         measure = st.segmented_control("What each head does for", options, default=options[0],
-                                       required=True, key="measure", bind="query-params")
+                                       required=True, key="measure", bind="query-params") or options[0]
         st.button("All on", icon=":material/toggle_on:", on_click=switches.put, args=([],),
                   disabled=not heads_off)
     sides = [(look, "main")]

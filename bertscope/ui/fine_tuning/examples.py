@@ -55,8 +55,9 @@ def _path() -> str | None:
     path = st.text_input("A file, or a folder with train, dev and test", key="ft.path", max_chars=1000,
                          placeholder="reviews.csv, rte/, en_ewt/, squad.json").strip()
     if not path:
-        st.caption(":material/folder_open: CSV, TSV, JSON lines, Parquet, CoNLL, CoNLL-U, SQuAD JSON. "
-                   "Give a path to go on.")
+        st.caption(":material/folder_open: CSV, TSV, JSON lines, Parquet, CoNLL, CoNLL-U, SQuAD JSON; or "
+                   "hf:NAME for a data set of the Hugging Face hub, with the package *datasets*. Give a path "
+                   "to go on.")
     elif path == "miniworld":
         raise BertScopeError("That is the built-in example: choose it above.")
     return path or None

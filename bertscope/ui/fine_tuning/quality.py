@@ -210,6 +210,7 @@ def matrices(look: Look, found: list) -> None:
             st.markdown(f"**{markdown(choice.label)}**")
         figure = confusion_figure(square[np.ix_(kept, kept)], [shorten(counts.index[i], 24) for i in kept],
                                   "")
+        figure.update_yaxes(title_standoff=8)  # beside long labels, not among them
         frame.figure(figure, f"{choice.stem}-confusion", f"confusion_{choice.label}")
     if len(kept) < len(counts):
         st.caption(f"The {MOST_LABELS} labels that are mistaken most often, of {len(counts):,}.")
@@ -235,7 +236,9 @@ def errors(look: Look, found: list) -> None:
         table = table.assign(**{name: found[1][2].table["predicted"].reindex(table.index)})
     shown = table.head(MOST_SHOWN).drop(columns=["right"], errors="ignore")
     shown = shown[[*shown.columns.drop("where"), "where"]]
-    st.dataframe(shown, hide_index=True, width="stretch", height=min(420, 60 + 35 * len(shown)),
+    if look.spec.task == "question":
+        shown = shown.replace({name: {"": "(no answer)"} for name in shown if name == "gold" or "predicted" in name})
+    st.dataframe(shown, hide_index=True, width="stretch", height=min(423, 38 + 35 * len(shown)),
                  column_config={name: st.column_config.NumberColumn(format="%.3f") for name in
                                 ("probability", "gold_probability", "error", "f1", "exact_match")
                                 if name in shown})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import streamlit as st
 
 from bertscope.errors import BertScopeError
@@ -13,7 +15,7 @@ from bertscope.ui.text import markdown
 
 #: What is asked for at first: a few minutes' work for a small model.
 SIZES, SEEDS, EPOCHS, BATCH = "30, 100, 300", 3, 8.0, 16
-MOST_SIZES, MOST_RUNS = 8, 400
+MOST_SIZES, MOST_RATES, MOST_RUNS = 8, 8, 400
 #: Seconds between two looks at how far it is.
 EVERY = 2.0
 
@@ -117,24 +119,29 @@ def _form(main: Choice, base) -> None:
     own = tuned is not None and tuned.settings().data.source != "miniworld"
     if own:
         options.insert(0, "as before")
-    columns = st.columns([3, 3, 1, 1])
+    columns = st.columns([3, 2, 2, 1, 1])
     task = columns[0].selectbox(
         "Task", options, options.index("as before" if own else "tokens"), key="ft.worth.task",
         format_func=lambda t: f"the examples of {tuned.name}" if t == "as before" else
         f"{t} · {TASKS[t][0]} (miniworld)")
     sizes = sizes_of(columns[1].text_input("Numbers of training examples", SIZES, key="ft.worth.sizes",
                                            max_chars=100, help="With commas between; *all* takes all."))
-    seeds = columns[2].number_input("Seeds", 1, 10, SEEDS, key="ft.worth.seeds")
-    epochs = columns[3].number_input("Epochs", 0.1, 1000.0, EPOCHS, 1.0, key="ft.worth.epochs", format="%g")
+    rates = rates_of(columns[2].text_input("Learning rates", key="ft.worth.rates", max_chars=100,
+                                           placeholder="the default", help="With commas between, as in "
+                                           "3e-4, 1e-3: of several the one with the best mean over the "
+                                           "seeds is drawn, for each start its own."))
+    seeds = columns[3].number_input("Seeds", 1, 10, SEEDS, key="ft.worth.seeds")
+    epochs = columns[4].number_input("Epochs", 0.1, 1000.0, EPOCHS, 1.0, key="ft.worth.epochs", format="%g")
     config = tuned.settings() if task == "as before" else FinetuneConfig().override({"data.task": task})
     config = config.override({"training.epochs": epochs, "training.batch_size": BATCH,
                               "data.most_train": None, "training.seed": 0})
     starts = milestones(base)
-    wanted = Sweep(config.override({"start": starts[0]}), starts, sizes, (), int(seeds))
-    count = len(starts) * len(sizes) * int(seeds)
+    wanted = Sweep(config.override({"start": starts[0]}), starts, sizes, rates, int(seeds))
+    count = sum(1 for _ in wanted.cells())
     said = ", ".join("random weights" if s.startswith("random") else s for s in starts)
     st.caption(f"**{count:,} runs**: {markdown(said)}; each with {len(sizes)} "
-               f"number{'s' * (len(sizes) != 1)} of examples and {int(seeds)} "
+               f"number{'s' * (len(sizes) != 1)} of examples"
+               f"{f', {len(rates)} learning rates' if len(rates) > 1 else ''} and {int(seeds)} "
                f"seed{'s' * (int(seeds) != 1)}. {markdown(estimate(config))}")
     if count > MOST_RUNS:
         raise BertScopeError(f"That is {count:,} runs; from here at most {MOST_RUNS:,} are started.")
@@ -146,9 +153,10 @@ def _form(main: Choice, base) -> None:
             planned.plan(wanted).start()
         st.rerun()
     numbers = " ".join("all" if n is None else str(n) for n in sizes)
+    chosen = f"--learning-rates {' '.join(f'{rate:g}' for rate in rates)} " if rates else ""
     if config.data.source == "miniworld":
         st.code(f"bertscope finetune miniworld --task {config.data.task} --from {base.name} --worth --curve "
-                f"{numbers} --seeds {int(seeds)} --epochs {epochs:g} --batch-size {BATCH}", language="bash",
+                f"{numbers} {chosen}--seeds {int(seeds)} --epochs {epochs:g} --batch-size {BATCH}", language="bash",
                 wrap_lines=True)
 
 
@@ -166,6 +174,23 @@ def sizes_of(text: str) -> list[int | None]:
     if len(found) > MOST_SIZES:
         raise BertScopeError(f"At most {MOST_SIZES} numbers of examples are taken.")
     return sorted(found, key=lambda n: (n is None, n or 0))
+
+
+def rates_of(text: str) -> list[float]:
+    """``"3e-4, 1e-3"`` -> ``[0.0003, 0.001]``; nothing for the default.
+
+    Raises:
+        BertScopeError: it is no list of learning rates, or a long one.
+    """
+    try:
+        found = sorted({float(part) for part in text.replace(",", " ").split()})
+    except ValueError:
+        found = [math.nan]
+    if not all(0 < rate <= 1 for rate in found):
+        raise BertScopeError("Learning rates are numbers up to 1 with commas between, as in 3e-4, 1e-3.")
+    if len(found) > MOST_RATES:
+        raise BertScopeError(f"At most {MOST_RATES} learning rates are taken.")
+    return found
 
 
 def estimate(config) -> str:

@@ -211,7 +211,7 @@ def over_training(look: Look, text: str, pair: str) -> None:
     if not found:
         return
     if look.spec.task == "question":
-        st.dataframe(pd.DataFrame([{"step": step, "answer": own[0] or "no answer", "probability": own[1]}
+        st.dataframe(pd.DataFrame([{"step": step, "answer": own[0] or "no answer", "probability": round(own[1], 3)}
                                    for step, own in found]), hide_index=True, width="stretch",
                      column_config={"probability": st.column_config.NumberColumn(format="percent")})
     elif look.spec.task == "tokens":

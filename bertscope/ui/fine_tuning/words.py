@@ -12,7 +12,7 @@ from bertscope.ui.text import markdown, shorten
 
 EXPLANATION = r"""
 The answer is the label (tag, span) with the highest probability; probabilities are a softmax of the
-head's numbers, of an answer in a paragraph over its 20 best spans.
+head's numbers, of an answer in a paragraph over its 20 best spans in all windows.
 
 **Which words mattered.** All scores are in bits of $\log_2 P(\text{answer})$: $+1$ doubles the
 probability. *Gradient × input* follows the slope at each piece's embedding, $s_j = x_j \cdot \partial
@@ -25,7 +25,8 @@ s_j = (x_j - b_j) \cdot \int_0^1 \frac{\partial \log_2 P(b + \alpha (x - b))}{\p
 $$
 
 The second equation is *completeness*; how far the computed sum misses it is the *completeness error*, and
-points are added until it is below 1 % (Sundararajan et al. 2017; computed with Captum). Scores say how
+points are added until it is below 1 % (Sundararajan et al. 2017; computed with Captum). Of an answer $P$
+is here that of its first piece times that of its last, in the window that is shown. Scores say how
 this one number answers to changes of single pieces, not how the model came to it.
 """
 
@@ -115,7 +116,8 @@ def draw(look: Look, choice, meaning: str, found, most: float, title: str, of: i
     import numpy as np
 
     own, unit = found.attribution, "" if look.spec.numbers else " bits"
-    said = f"{own.log2_p:.3f}" if look.spec.numbers else f"P = {2 ** own.log2_p:.1%}"
+    of_what = "P(first) · P(last)" if look.spec.task == "question" else "P"
+    said = f"{own.log2_p:.3f}" if look.spec.numbers else f"{of_what} = {2 ** own.log2_p:.1%}"
     name = f"{markdown(choice.label)}, " if of > 1 else ""
     st.markdown(f"**What speaks for {markdown(title)}** :gray[{name}{said}]")
     scale, pieces = theme.signed(), []

@@ -50,7 +50,7 @@ def show(look: Look) -> None:
 def body(look: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         shown = st.segmented_control("In the cells", list(SHOWN), default="answer", required=True,
-                                     key="lens_show", bind="query-params")
+                                     key="lens_show", bind="query-params") or "answer"
         every = st.toggle("All places", key="lens_all", bind="query-params",
                           help="Also the pieces that the model sees: what does it make of them?")
     there = asked.second(look)

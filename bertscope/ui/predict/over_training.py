@@ -93,7 +93,8 @@ def strip(table, true: str | None, here: int, there: int | None):
 
 def curves(look: Look, table, place, words: list[str], same: int | None) -> None:
     measure = st.segmented_control("Curve", MEASURES, default="probability", required=True,
-                                   key="measure", bind="query-params", label_visibility="collapsed")
+                                   key="measure", bind="query-params",
+                                   label_visibility="collapsed") or "probability"
     marks = [(look.chosen.checkpoint.step, "main")]
     if same is not None:
         marks.append((same, "other"))

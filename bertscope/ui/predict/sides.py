@@ -53,7 +53,7 @@ def body(look: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         at = asked.place(look)
         way = st.segmented_control("The other side is", list(WAYS), default="cut off",
-                                   required=True, key="sides_way", bind="query-params")
+                                   required=True, key="sides_way", bind="query-params") or "cut off"
         causal = pick_causal(look)
     there = asked.second(look)
     here = read(look, at, WAYS[way])

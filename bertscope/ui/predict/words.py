@@ -91,14 +91,14 @@ def pick_target(look: Look, at: int) -> str:
 def pick_method() -> tuple:
     """A method as ``answers.attribute`` takes it."""
     name = st.segmented_control("Method", list(METHODS), default="leave one out", required=True,
-                                key="words_method", bind="query-params")
+                                key="words_method", bind="query-params") or "leave one out"
     if METHODS[name] == "occlusion":
         return ("occlusion", st.toggle("Whole words", key="words_whole", bind="query-params",
                                        help="Leave out all pieces of a word at once."))
     if METHODS[name] == "gradient":
         return ("gradient",)
     baseline = st.segmented_control("Baseline", list(BASELINES), default="[PAD]", required=True,
-                                    key="words_baseline", bind="query-params")
+                                    key="words_baseline", bind="query-params") or "[PAD]"
     return ("integrated", BASELINES[baseline])
 
 

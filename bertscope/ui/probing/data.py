@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,8 +37,9 @@ def uploaded(name: str, data: bytes):
     from bertscope.analysis.probing.sources import open_source
 
     plain = Path(name.replace("\\", "/")).name
+    stem = re.sub(r"[^\w .-]", "_", Path(plain).stem)[:60]  # a table's question is called after it
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"uploaded{Path(plain).suffix.lower()}"
+        path = Path(folder) / f"{stem}{Path(plain).suffix.lower()}"
         path.write_bytes(data)
         try:
             found = open_source(path)

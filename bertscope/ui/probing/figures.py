@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bertscope.ui import theme
@@ -41,13 +41,14 @@ def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
             error_y=bars if table.low.notna().any() else None,
             hovertemplate="layer %{x}: %{y:" + form + "}<extra>" + plotly(name) + "</extra>")
     low, high = _room([t for *_, t in curves], references, form)
-    if form == ".1%":
-        low, high = (0.0, 1.03) if whole else (low, min(high, 1.03))
+    if form == ".1%":  # above 100 % is room for a dot and its interval, and for no tick
+        low = 0.0 if whole else low
+        high = 1 + 0.02 * (1 - low) if whole or high > 1 else high
     _references(figure, references, low, form)
     most = max((int(t.layer.max()) for *_, t in curves), default=1)
     figure.update_xaxes(title="layer (0 = embeddings)", range=[-0.45, most + 0.45], zeroline=False,
                         tickvals=list(range(most + 1)) if most <= 24 else None, showgrid=False)
-    figure.update_yaxes(tickformat=form.replace(".1%", ".0%"), title_text=plotly(title),
+    figure.update_yaxes(tickformat=".0%" if form == ".1%" else ".3~f", title_text=plotly(title),
                         range=[low, high])
     return theme.dress(figure, 430)
 
@@ -135,35 +136,66 @@ def over_steps(values: np.ndarray, layers: Sequence[int], steps: Sequence[int], 
                        margin={"l": 10, "r": 10, "t": 60, "b": 10})
 
 
-def intervals(rows: Sequence[tuple[str, float, float, float, str]], title: str, log: bool = False,
-              range_: tuple[float, float] | None = None, form: str = ".2f", height: int = 0):
+def intervals(rows: Sequence[tuple[str, float, float, float, str]], title: str,
+              range_: tuple[float, float] | None = None, form: str = ".2f", height: int = 0,
+              beside: Sequence[tuple[str, float, str]] = (), called: Mapping[str, tuple[str, str]] = {},
+              place: Callable = float):
     """A dot with its interval for each name, the first on top.
 
     Args:
-        rows: (name, value, low, high, meaning of the colour); rows of one name share a line.
+        rows: (name, value, low, high, meaning of the colour); rows of one name share a line. Where
+            the value is nan the name has no dot.
+        beside: (name, value, meaning) of hollow marks without an interval.
+        called: for the legend, what dots and hollow marks are, by the meaning of the colour.
+        place: where on the axis a value is.
     """
     import plotly.graph_objects as go
 
     names = list(dict.fromkeys(name for name, *_ in rows))
+    meanings = list(dict.fromkeys(row[4] for row in rows))
     figure = go.Figure()
-    for meaning in dict.fromkeys(row[4] for row in rows):
-        own = [row for row in rows if row[4] == meaning]
-        shift = {"main": -0.12, "other": 0.12}.get(meaning, 0.0) \
-            if len({row[4] for row in rows}) > 1 else 0.0
+    for meaning in meanings:
+        own, colour = [row for row in rows if row[4] == meaning], theme.colour(meaning)
+        dots, hollow = (plotly(name) for name in called.get(meaning, ("", "")))
+        shift = {"main": -0.12, "other": 0.12}.get(meaning, 0.0) if len(meanings) > 1 else 0.0
+        at, low, high = ([place(row[number]) for row in own] for number in (1, 2, 3))
         figure.add_scatter(
-            x=[row[1] for row in own], y=[names.index(row[0]) + shift for row in own],
-            mode="markers", marker={"size": 11, "color": theme.colour(meaning)}, showlegend=False,
-            customdata=[(plotly(row[0]), row[2], row[3]) for row in own],
-            error_x={"type": "data", "symmetric": False, "thickness": 1.6,
-                     "color": theme.colour(meaning), "array": [row[3] - row[1] for row in own],
-                     "arrayminus": [row[1] - row[2] for row in own]},
-            hovertemplate="%{customdata[0]}: %{x:" + form + "} (%{customdata[1]:" + form
-                          + "} to %{customdata[2]:" + form + "})<extra></extra>")
+            x=at, y=[names.index(row[0]) + shift for row in own],
+            mode="markers", marker={"size": 11, "color": colour}, name=dots, showlegend=bool(dots),
+            customdata=[(plotly(row[0]), *row[1:4]) for row in own],
+            error_x={"type": "data", "symmetric": False, "thickness": 1.6, "color": colour,
+                     "array": [b - a for a, b in zip(at, high)],
+                     "arrayminus": [a - b for a, b in zip(at, low)]},
+            hovertemplate="%{customdata[0]}: %{customdata[1]:" + form + "} (%{customdata[2]:" + form
+                          + "} to %{customdata[3]:" + form + "})<extra></extra>")
+        if marks := [mark for mark in beside if mark[2] == meaning]:
+            figure.add_scatter(
+                x=[place(mark[1]) for mark in marks], y=[names.index(mark[0]) + shift for mark in marks],
+                mode="markers", marker={"size": 10, "symbol": "diamond-open", "color": colour,
+                                        "line": {"width": 2}},
+                name=hollow, hovertemplate=hollow + " %{x:" + form + "}<extra></extra>")
     figure.update_yaxes(tickvals=list(range(len(names))), ticktext=[plotly(n) for n in names],
                         autorange="reversed", zeroline=False, showgrid=False)
-    figure.update_xaxes(title=plotly(title), type="log" if log else "linear", zeroline=False,
-                        range=range_)
+    figure.update_xaxes(title=plotly(title), zeroline=False, range=range_)
     return theme.dress(figure, height or 90 + 34 * len(names))
+
+
+def onsets(rows: Sequence[tuple[str, float, float, float, str]], title: str):
+    """``intervals`` of training steps, on an axis of log(step + 1), which has room for step 0."""
+    from math import log1p
+
+    figure = intervals(rows, title, form=",.0f", place=log1p)
+    steps = step_ticks(min(row[2] for row in rows), max(row[3] for row in rows))
+    figure.update_xaxes(tickvals=[log1p(step) for step in steps], ticktext=[f"{step:,}" for step in steps])
+    return figure
+
+
+def step_ticks(low: float, high: float) -> list[int]:
+    """Round steps from ``low`` to ``high``: powers of ten, and 2 and 5 times those where they are few."""
+    ladder = [0, *(times * 10 ** power for power in range(10) for times in (1, 2, 5))]
+    inside = [step for step in ladder if low <= step <= high]
+    coarse = [step for step in inside if str(step)[0] in "01"]
+    return coarse if len(coarse) > 2 else inside or [round(low)]
 
 
 def confusion(counts: np.ndarray, names: Sequence[str], title: str):
@@ -184,8 +216,9 @@ def confusion(counts: np.ndarray, names: Sequence[str], title: str):
     axis = {"tickvals": list(range(size)), "ticktext": labels, "showgrid": False, "zeroline": False}
     figure.update_xaxes(**axis, title="answer", side="top", tickangle=-45)
     figure.update_yaxes(**axis, title="gold", autorange="reversed")
-    return theme.dress(figure, 170 + 26 * size, title_text=plotly(title),
-                       margin={"l": 10, "r": 10, "t": 40, "b": 10})
+    return theme.dress(figure, 170 + 26 * size, title={"text": plotly(title), "y": 1, "yanchor": "top",
+                                                       "pad": {"t": 4}},
+                       margin={"l": 10, "r": 10, "t": 64 if title else 40, "b": 10})
 
 
 def _named(labels: Sequence[str]):

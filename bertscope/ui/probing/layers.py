@@ -88,12 +88,18 @@ def expected(result, checkpoint: str) -> None:
         return
     row = result.centres[result.centres.checkpoint == checkpoint].iloc[0]
     if row.expected_layer != row.expected_layer or row.expected_layer is None:
-        st.caption(f":material/info: No expected layer: over layer 0, all layers together gain "
-                   f"{row.gain:+.1%}, which is not significant (p = {row.p:.2f}).")
+        st.caption(":material/info: No expected layer: from layer 0 to all layers together accuracy changes "
+                   f"by {no_gain(row)}.")
         return
     st.caption(f":material/vertical_align_center: Expected layer {row.expected_layer:.2f} (95 % "
                f"interval {row.low:.2f} to {row.high:.2f}); centre of gravity of the mix "
                f"{row.centre:.2f}. Together the layers gain {row.gain:+.1%} over layer 0.")
+
+
+def no_gain(row) -> str:
+    """A change that is no significant gain, with the p that says so; a loss needs none."""
+    chance = f" (p = {row.p:.2f})" if row.gain > 0 else ""
+    return f"{row.gain:+.1%}, no significant gain{chance}"
 
 
 def references(table) -> list[tuple[str, float]]:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from bertscope.ui import compared, frame
 from bertscope.ui.probing import exports, figures, results
+from bertscope.ui.probing.layers import no_gain
 from bertscope.ui.text import markdown
 
 EXPLANATION = r"""
@@ -91,6 +92,7 @@ def the_map(look, result) -> None:
         figure = figures.over_steps(values, layers, steps, f"{look.title(look.asked.task)}: accuracy "
                                     f"at the checkpoints of {choice.run.name}", marks, best, span)
         frame.figure(figure, f"{choice.run.name}-probe-over-steps", f"probe_map_{number}")
+    st.caption("Dots: the best set of each checkpoint, layers not significantly below its best one.")
 
 
 def same_run(look) -> bool:
@@ -138,8 +140,7 @@ def onsets(look, result) -> None:
     first = chosen[chosen.task == look.asked.task].iloc[0]
     if first.onset != first.onset or first.onset is None:
         st.caption(f":material/info: {markdown(look.title(look.asked.task))} has no onset: from the first "
-                   f"to the last checkpoint layer {first.layer} gains {first.gain:+.1%}, which is not "
-                   f"significant (p = {first.p:.2f}).")
+                   f"to the last checkpoint accuracy in layer {first.layer} changes by {no_gain(first)}.")
     else:
         st.markdown(f"{markdown(look.title(look.asked.task))}: half of the gain ({first.gain:+.1%} in layer "
                     f"{first.layer}) is there at **step {first.onset:,.0f}** "
@@ -147,18 +148,20 @@ def onsets(look, result) -> None:
     left, right = frame.beside(2, "onsets")
     with left:
         if len(own):
-            rows = [(f"layer {row.layer}", row.onset + 1, row.low + 1, row.high + 1, "main")
+            rows = [(f"layer {row.layer}", row.onset, row.low, row.high, "main")
                     for row in own.itertuples()]
-            frame.figure(figures.intervals(rows, "onset, training step + 1", log=True, form=",.0f"),
+            frame.figure(figures.onsets(rows, "onset, training step"),
                          f"{look.chosen.run.name}-onset-by-layer", "onset_layers")
     with right:
         several = chosen[chosen.onset.notna()]
         if len(chosen) > 1 and len(several):
-            rows = [(look.title(row.task), row.onset + 1, row.low + 1, row.high + 1, "main")
+            rows = [(look.title(row.task), row.onset, row.low, row.high, "main")
                     for row in several.itertuples()]
-            frame.figure(figures.intervals(rows, "the order in which tasks were learnt, step + 1",
-                                           log=True, form=",.0f"),
+            frame.figure(figures.onsets(rows, "onset, training step"),
                          f"{look.chosen.run.name}-onsets", "onset_tasks")
         elif len(chosen) == 1:
             st.caption("Choose other tasks above to see in which order they were learnt.")
+        if len(chosen) > 1 and (without := [look.title(task) for task in chosen[chosen.onset.isna()].task]):
+            st.caption(":material/info: Without an onset, for there is no significant gain: "
+                       + ", ".join(map(markdown, without)) + ".")
     frame.download_csv(table, f"{look.chosen.run.name}-onsets", "Onsets (CSV)", key="onsets_csv")

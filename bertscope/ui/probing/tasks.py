@@ -18,8 +18,9 @@ $s = \mathrm{softmax}(a)$, for each $\ell$. With
 $\Delta_\ell = \mathrm{score}(0..\ell) - \mathrm{score}(0..\ell-1)$ the **expected layer** is
 $\sum_\ell \ell\,\Delta_\ell \,/ \sum_\ell \Delta_\ell$: where, on average, the task's information comes in.
 It is left out where the whole gain over layer 0 is not significant, for then it divides noise by noise.
-The **centre of gravity** $\sum_\ell \ell\, s_\ell$ says where the mix of all layers looks; a layer of
-large norm draws it (Fayyaz et al. 2021), so read it beside the expected layer.
+The **centre of gravity** $\sum_\ell \ell\, s_\ell$ says where the mix of all layers looks. Layers are
+standardised before they are mixed, for one of large norm would draw it (Fayyaz et al. 2021); layers that say
+the same share the weights as chance has it, so read it beside the expected layer.
 
 Tenney, Das and Pavlick 2019, *BERT rediscovers the classical NLP pipeline*, section 3. That the tasks
 stand in a pipeline does not follow from such a figure: Niu et al. 2022.
@@ -69,23 +70,25 @@ def served(look, name: str, asked) -> bool:
 
 
 def centres(look, both, tasks: list[str]) -> None:
-    """The expected layers with their intervals, the lowest on top."""
+    """The expected layers with their intervals, the lowest on top, and the mixes' centres of gravity."""
     meaning = {choice.label: colour for choice, colour in look.sides}
     found = both.centres[both.centres.checkpoint.isin(meaning)]
-    known = found[found.expected_layer.notna()].sort_values("expected_layer")
-    if known.empty:
-        st.info("No task gains significantly over layer 0, so none has an expected layer.",
-                icon=":material/info:")
-    else:
-        rows = [(look.title(row.task), row.expected_layer, row.low, row.high, meaning[row.checkpoint])
-                for row in known.itertuples()]
-        figure = figures.intervals(rows, "expected layer (0 = embeddings)",
-                                   range_=(-0.2, look.model.num_layers + 0.2))
-        frame.figure(figure, f"{look.chosen.stem}-expected-layers", "centres")
+    found = found.assign(place=found.expected_layer.fillna(look.model.num_layers + 1)).sort_values(
+        ["place", "centre"])
+    rows = [(look.title(row.task), row.expected_layer, row.low, row.high, meaning[row.checkpoint])
+            for row in found.itertuples()]
+    before = {name: f"{name}: " if len(meaning) > 1 else "" for name in meaning}
+    named = {colour: (f"{before[name]}expected layer", f"{before[name]}centre of gravity")
+             for name, colour in meaning.items()}
+    marks = [(look.title(row.task), row.centre, meaning[row.checkpoint]) for row in found.itertuples()]
+    figure = figures.intervals(rows, "layer (0 = embeddings)", range_=(-0.2, look.model.num_layers + 0.2),
+                               beside=marks, called=named)
+    figure.update_xaxes(dtick=1)
+    frame.figure(figure, f"{look.chosen.stem}-expected-layers", "centres")
     without = found[found.expected_layer.isna() & (found.checkpoint == look.chosen.label)]
     if len(without):
-        st.caption(":material/info: Without an expected layer, for the gain over layer 0 is not "
-                   "significant: " + ", ".join(f"{markdown(look.title(row.task))} ({row.gain:+.1%})"
+        st.caption(":material/info: Without an expected layer, for there is no significant gain over "
+                   "layer 0: " + ", ".join(f"{markdown(look.title(row.task))} ({row.gain:+.1%})"
                                                for row in without.itertuples()) + ".")
 
 
@@ -103,10 +106,11 @@ def table(look, both, tasks: list[str]) -> None:
             top = own.loc[own.accuracy.idxmax()]
             rows.append({"checkpoint": checkpoint, "task": look.title(task),
                          "best set": said(own.layer[own.best].tolist()), "accuracy": top.accuracy,
-                         "low": top.low, "high": top.high, "layer 0": top.layer_0,
+                         "low": top.low, "high": top.high, "expected layer": centre.expected_layer,
+                         "centre of gravity": centre.centre, "layer 0": top.layer_0,
                          "random weights": top["random"], "word identity": top.word_identity,
-                         "majority": top.majority, "expected layer": centre.expected_layer,
-                         "centre of gravity": centre.centre})
-    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", column_config={
+                         "majority": top.majority})
+    one = pd.DataFrame(rows).drop(columns=[] if len(both.checkpoints) > 1 else "checkpoint")
+    st.dataframe(one, hide_index=True, width="stretch", column_config={
         name: st.column_config.NumberColumn(format="%.3f") for name in rows[0]
         if name not in ("checkpoint", "task", "best set")})

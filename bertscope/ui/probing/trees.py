@@ -46,11 +46,18 @@ MEASURES = {"UUAS": ("uuas", "low", "high"), "Spearman": ("spearman", None, None
 @dataclass(frozen=True)
 class Trees:
     """``layers``: as in ``structural.StructuralResult``, the chain's scores in ``chain_uuas`` and the
-    like; ``edges``: layer, sentence, first, second, gold; ``sentences``: those of the test part."""
+    like; ``edges``: layer, sentence, first, second, gold; ``parts``: the sentences of each; what was
+    ``asked``: the ``structural.StructuralConfig``."""
 
     layers: Any
     edges: Any
-    sentences: list
+    parts: dict
+    asked: Any
+
+    @property
+    def sentences(self) -> list:
+        """Those of the test part."""
+        return self.parts["test"]
 
 
 def show(look) -> None:
@@ -93,7 +100,7 @@ def probed(look, choice, sizes: tuple[int, int, int], nonce: bool, random: bool 
             results.waits(wanted)
         name = f"trees of {choice.label}" + (" with random weights" if random else "")
         tables = waiting.kept(wanted, lambda told: ask(results.seldom(told)), name)
-    return tables and Trees(*tables, chosen(gold, config)["test"])
+    return tables and Trees(*tables, chosen(gold, config), config)
 
 
 def curves(look, found, random) -> None:
@@ -121,8 +128,10 @@ def curves(look, found, random) -> None:
     st.markdown(f"##### {measure}: {where}, {best[column]:.1%} :gray[({chance}the chain {chain:.1%})]")
     name = f"{look.chosen.stem}-structural-probe"
     frame.figure(figures.layers(drawn, [("chain", chain)], measure, best=plateau), name, "tree_curve")
-    if low and (note := few(int(best.sentences))):
-        st.caption(note)
+    sizes, asked = {name: f"{len(part):,}" for name, part in found[0][2].parts.items()}, found[0][2].asked
+    st.caption(f"{sizes['training']} training, {sizes['validation']} validation and {sizes['test']} test "
+               f"sentences; rank {asked.rank}, seed {asked.seed}. {few(int(best.sentences)) if low else ''} "
+               f"{markdown(look.source.note)}")
     table = pd.concat([own.layers.assign(checkpoint=choice.label) for choice, _, own in found]
                       + ([random.layers.assign(checkpoint="random weights")] if random else []),
                       ignore_index=True)

@@ -19,9 +19,9 @@ directions drawn at random were removed.
 no better than the majority (the column *probe*): what other probes could find may still be there.
 
 The figure shows the loss that removing the task costs **more than removing as much at random**, in
-nats per masked piece of a labelled word, with its 95 % interval (paired bootstrap over sentences). At or below 0: the
-probe can read it, but the model does not need it for its guesses. Above 0: it is used, or something that
-goes along with it.
+nats per masked piece of a labelled word, with its 95 % interval (paired bootstrap over sentences, layer by
+layer). At or below 0: the probe can read it, but the model does not need it for its guesses. Above 0: it is
+used, or something that goes along with it.
 
 Elazar et al. 2021, *Amnesic probing*.
 """
@@ -31,6 +31,8 @@ SIZES = {"300": (300, 100, 200), "1,000": (1000, 200, 300)}
 
 
 def show(look) -> None:
+    from bertscope.analysis.probing.amnesic import AmnesicConfig
+
     items = data.items(look.source, look.asked.task, look.asked.apart)
     if items.kind != "word":
         st.info("What is removed is what the states of single words say: choose a task about words.",
@@ -48,6 +50,11 @@ def show(look) -> None:
                    "more.")
         return
     excess(look, found)
+    config = AmnesicConfig()
+    st.caption(f"Learnt from up to {SIZES[size][0]:,} training and {SIZES[size][1]:,} validation sentences, "
+               f"each masked {config.rounds} times; measured on {int(found[0][2].sentences.max()):,} test "
+               f"sentences and against {config.controls} random removals; seed {config.seed}. "
+               f"{markdown(look.source.note)}")
     numbers(look, found)
 
 
@@ -105,7 +112,8 @@ def numbers(look, found) -> None:
     table = pd.concat([own.assign(checkpoint=choice.label) for choice, _, own in found],
                       ignore_index=True)
     shown = [c for c in ("checkpoint", "layer", "removed", "rank", "variance", "probe", "majority", "mlm",
-                         "change", "low", "high", "accuracy", "excess", "excess_low", "excess_high") if c in table]
+                         "change", "low", "high", "accuracy", "excess", "excess_low", "excess_high")
+             if c in table]
     with st.expander("The numbers", icon=":material/table:"):
         st.dataframe(table[shown], hide_index=True, width="stretch", column_config={
             c: st.column_config.NumberColumn(format="%.4f") for c in shown

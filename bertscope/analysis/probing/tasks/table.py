@@ -9,6 +9,7 @@ the text). Other columns are passed over. In a TSV quotation marks are ordinary 
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 from collections.abc import Iterator
@@ -60,9 +61,21 @@ def lines(path: Path) -> Iterator[str]:
                                          f"{LONGEST_LINE:,} characters.")
                 yield line
     except UnicodeDecodeError:
-        raise BertScopeError(f"{path}, after line {number}: this is not text in UTF-8.") from None
+        raise BertScopeError(f"{path}, line {_no_text(path)}: this is not text in UTF-8.") from None
     except OSError as error:
         raise BertScopeError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _no_text(path: Path) -> int:
+    """The line with the first byte that is not UTF-8."""
+    decoder, number = codecs.getincrementaldecoder("utf-8")(), 1
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            try:
+                number += decoder.decode(block).count("\n")
+            except UnicodeDecodeError as error:
+                return number + error.object[:error.start].count(b"\n")
+    return number  # the file ends within a character
 
 
 def _csv(path: Path) -> Iterator[tuple[int, dict]]:
