@@ -26,7 +26,7 @@ from bertscope.cli import main
 from bertscope.corpus.conllu import write_conllu
 from bertscope.corpus.miniworld import gold_sentences
 from bertscope.errors import BertScopeError
-from bertscope.probe_command import show
+from bertscope.commands.probe import show
 from bertscope.runs import open_run
 from probe_stand_ins import gold_of
 
