@@ -343,6 +343,9 @@ def test_the_sweep_among_the_runs_is_drawn(runs):
     lines = {t["name"]: t for t in spec["data"]}
     assert list(lines) == ["random weights", "step 20", "step 40"]
     own = means[means["start"] == "random:tiny"].sort_values("examples")
+    assert spec["layout"]["yaxis"]["range"] == [-0.02, 1.05]  # F1 is a share, whatever Student's t says
+    assert ("wider than what the metric can be" in plain(at)) == bool(
+        (means["low"] < -0.02).any() or (means["high"] > 1.05).any())
     shown = at.dataframe[0].value
     assert sorted(shown["mean"]) == pytest.approx(sorted(means["mean"]))
     assert len(own) == 2 and "2 seeds" not in plain(at)
@@ -484,6 +487,16 @@ def test_first_paint_imports_no_torch(runs):
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True,
                           env={**os.environ, "BERTSCOPE_RUNS": str(runs)})
     assert done.stdout.strip().splitlines()[-1:] == ["False"], done.stdout + done.stderr
+
+
+def test_a_correlation_may_be_below_0_and_is_no_percentage():
+    from bertscope.ui.fine_tuning import figures as drawn
+
+    table = pd.DataFrame({"examples": [10, 20], "mean": [-0.3, 0.5], "low": [-2.0, 0.4], "high": [1.4, 0.6],
+                          "seeds": 2})
+    axis = drawn.worth([("a", "#000", table)], "r", True, form="f").layout.yaxis
+    assert axis.range == (-0.32, 1.05) and axis.tickformat == ".1f"
+    assert drawn.worth([("a", "#000", table)], "F1", True).layout.yaxis.tickformat == ".0%"
 
 
 def test_the_reliability_figure_survives_one_bin():
