@@ -107,7 +107,10 @@ def test_controls_can_be_chosen_and_an_insignificant_gain_has_no_expected_layer(
               probe_value="compression")
     assert not at.error
     found = asked(treebank, control=False, codelength=True, mix=True, random=False)
-    (spec,) = figures(at)
+    spec, mix = figures(at)
+    weights, gains = (values(trace) for trace in mix["data"])
+    assert weights == pytest.approx(found.mixes.weight.to_numpy()) and weights.sum() == pytest.approx(1)
+    assert gains[1:] == pytest.approx(found.mixes.gain[1:].to_numpy())
     single = found.summary[~found.summary["mix"]]
     assert values(spec["data"][0]) == pytest.approx(single.compression.to_numpy())
     centre, text = found.centres.iloc[0], plain(at)

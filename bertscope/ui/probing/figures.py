@@ -48,7 +48,7 @@ def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
     most = max((int(t.layer.max()) for *_, t in curves), default=1)
     figure.update_xaxes(title="layer (0 = embeddings)", range=[-0.45, most + 0.45], zeroline=False,
                         tickvals=list(range(most + 1)) if most <= 24 else None, showgrid=False)
-    figure.update_yaxes(tickformat=".0%" if form == ".1%" else ".3~f", title_text=plotly(title),
+    figure.update_yaxes(tickformat=".1~%" if form == ".1%" else ".3~f", title_text=plotly(title),
                         range=[low, high])
     return theme.dress(figure, 430)
 
@@ -178,6 +178,32 @@ def intervals(rows: Sequence[tuple[str, float, float, float, str]], title: str,
                         autorange="reversed", zeroline=False, showgrid=False)
     figure.update_xaxes(title=plotly(title), zeroline=False, range=range_)
     return theme.dress(figure, height or 90 + 34 * len(names))
+
+
+def mix(curves: Sequence[tuple[str, str, pd.DataFrame]]):
+    """Two panels over the layers: their weights in the mix of all, and what each adds to those below.
+
+    Args:
+        curves: (name, meaning of the colour, the rows of one checkpoint in ``Result.mixes``).
+    """
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(1, 2, subplot_titles=("weight in the mix", "gain over the layers below"))
+    for name, meaning, table in curves:
+        look = {"name": plotly(name), "marker": {"color": theme.colour(meaning)}, "legendgroup": name}
+        figure.add_bar(x=table.layer, y=table.weight, showlegend=len(curves) > 1, **look, row=1, col=1,
+                       hovertemplate="layer %{x}: %{y:.3f}<extra></extra>")
+        bars = {"type": "data", "symmetric": False, "array": table.gain_high - table.gain,
+                "arrayminus": table.gain - table.gain_low, "color": theme.colour("text"), "thickness": 1.2}
+        figure.add_bar(x=table.layer, y=table.gain, showlegend=False, **look, row=1, col=2,
+                       error_y=bars if table.gain_low.notna().any() else None,
+                       hovertemplate="layer %{x}: %{y:+.1%}<extra></extra>")
+    figure.update_xaxes(title="layer (0 = embeddings)", showgrid=False, zeroline=False, dtick=1,
+                        range=[-0.6, max(t.layer.max() for *_, t in curves) + 0.6])
+    figure.update_yaxes(tickformat=".1~%", zeroline=True, col=2)
+    figure.update_annotations(font_size=13)
+    return theme.dress(figure, 280, margin={"l": 10, "r": 10, "t": 50, "b": 10},
+                       legend={"orientation": "h", "y": 1.12, "yanchor": "bottom", "x": 0})
 
 
 def onsets(rows: Sequence[tuple[str, float, float, float, str]], title: str):
