@@ -166,6 +166,17 @@ def test_checking_says_what_the_command_line_says(runs, tmp_path):
     assert counts["train"].sum() == len(data.train) and counts["test"].sum() == len(data.test)
 
 
+def test_without_labels_the_first_examples_have_the_whole_width(runs):
+    widths = {}
+    for task in ("pair", "question"):
+        at = page(run="tiny")
+        at.selectbox(key="ft.example").set_value(task).run()
+        at.button(key="ft_check").click().run()
+        assert not at.exception and ("How often each label" in plain(at)) == (task == "pair")
+        widths[task] = [round(column.weight, 2) for column in at.columns]
+    assert widths["pair"][-2:] == [0.5, 0.5] and widths["question"][-1:] == [1.0]
+
+
 def test_bad_rows_are_named_and_left_out_only_if_the_user_says_so(runs, tmp_path):
     rows = [f"a cat {i},{'xy'[i % 2]}" for i in range(40)]
     (tmp_path / "d.csv").write_text("text,label\n" + "\n".join([*rows[:5], ",x", *rows[5:]]))
