@@ -371,6 +371,14 @@ def test_baselines_at_one_height_share_one_label():
     assert written == ["layer 0 40.0%", "word identity, majority 50.0%"]
 
 
+def test_names_of_baselines_that_are_near_do_not_cover_each_other():
+    figure = draw_layers([("a", "main", "solid", curve([0.3, 0.9]))],
+                         [("low", 0.5), ("middle", 0.51), ("high", 0.52), ("alone", 0.7)], "accuracy")
+    placed = {note.text.split()[0]: (note.xanchor, note.yanchor) for note in figure.layout.annotations}
+    assert placed == {"alone": ("right", "bottom"), "high": ("right", "bottom"), "middle": ("right", "top"),
+                      "low": ("left", "bottom")}
+
+
 def test_an_uploaded_tables_question_is_called_after_it():
     rows = "text,label\n" + "".join(f"word {i},{'ab'[i % 2]}\n" for i in range(60))
     found = data.uploaded("a/my <b>reviews$.csv", rows.encode())
