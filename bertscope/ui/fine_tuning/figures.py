@@ -103,6 +103,7 @@ def worth(curves: Sequence[tuple[str, str, pd.DataFrame]], title: str, log: bool
     import plotly.graph_objects as go
 
     figure, digits = go.Figure(), 1 if form == "%" else 2
+    shown = f".{digits}{form}"
     for number, (name, colour, table) in enumerate(curves):
         # Points of several lines at one number of examples stand side by side.
         shift = 1 + 0.03 * (number - (len(curves) - 1) / 2) if log else 1.0
@@ -112,8 +113,8 @@ def worth(curves: Sequence[tuple[str, str, pd.DataFrame]], title: str, log: bool
             marker={"size": 8}, customdata=table[["examples", "low", "high", "seeds"]],
             error_y={"type": "data", "symmetric": False, "array": table["high"] - table["mean"],
                      "arrayminus": table["mean"] - table["low"], "color": colour, "thickness": 1.4},
-            hovertemplate=f"%{{customdata[0]:,}} examples: %{{y:.{digits}{form}}} (%{{customdata[1]:.{digits}{form}}} to "
-                          f"%{{customdata[2]:.{digits}{form}}}, %{{customdata[3]}} seeds)"
+            hovertemplate=f"%{{customdata[0]:,}} examples: %{{y:{shown}}} (%{{customdata[1]:{shown}}} to "
+                          f"%{{customdata[2]:{shown}}}, %{{customdata[3]}} seeds)"
                           f"<extra>{plotly(name)}</extra>")
     for label, value in references:
         figure.add_hline(value, line={"dash": "dot", "color": theme.colour("baseline"), "width": 1.4})
