@@ -445,6 +445,21 @@ def test_before_and_after_by_layer(runs):
     assert links["attention"] == f"run=tags&vs=tiny%4040&step={step}" and len(links) == 3
 
 
+@pytest.mark.parametrize("other, drawn", [("tags-few", 2), ("tags-early", 1), ("tags-random", 1)])
+def test_only_what_began_there_is_drawn_with_how_far_it_moved(runs, other, drawn):
+    at = page(run="tags", view="What changed inside", vs=other)
+    assert not at.error and ("it began with another checkpoint" in plain(at)) == (drawn == 1)
+    spec = next(s for s in figures(at) if "weights move" in s["layout"]["title"]["text"])
+    assert len(spec["data"]) == drawn
+
+
+def test_layers_that_share_their_weights_are_one_point():
+    from bertscope.ui.fine_tuning.inside import layer_names
+
+    assert layer_names(2, 12) == ["embeddings", "all layers"]
+    assert layer_names(2, 1) == layer_names(2) == ["embeddings", "layer 1"]
+
+
 def test_layers_that_were_cut_off_are_not_compared(runs):
     at = page(run="tags-cut", view="What changed inside", vs="tags", inside_vectors="[CLS]")
     assert not at.error
