@@ -3,7 +3,9 @@
 import ast
 import dataclasses
 import json
+import re
 import shutil
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -263,6 +265,21 @@ def test_confusions_and_errors_are_of_the_answers(own_root, gold):
         assert task.labels[row.item] == row.gold != row.answered
     with pytest.raises(BertScopeError, match="no result for upos on nothing"):
         found.answers("upos", "nothing")
+
+
+def test_the_notebooks_lines_in_the_documentation_are_true(own_root, tmp_path, tree):
+    text = (Path(__file__).parents[1] / "docs" / "probing.md").read_text("utf-8")
+    lines = re.search(r"From Python, the same:\n\n((?:    .*\n|\n)+)", text)[1]
+    for asked, here in (('"demo"', '"tiny"'), ("en_ewt/", tree), ("demo@6000", "tiny@40"),
+                        ('"upos/"', repr(str(tmp_path / "upos")))):
+        assert asked in lines
+        lines = lines.replace(asked, here)
+    names: dict = {}
+    exec(textwrap.dedent(lines), names)  # noqa: S102
+    result = names["result"]
+    for column in ("accuracy", "low", "selectivity", "codelength", "word_identity", "random", "best"):
+        assert result.summary[column][result.summary["weights"] == "trained"].notna().all()
+    assert (tmp_path / "upos" / "probing.json").is_file() and len(result.seeds) == 3
 
 
 # -- files --------------------------------------------------------------------------------------
