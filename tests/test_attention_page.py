@@ -182,6 +182,7 @@ def test_the_best_heads_are_the_librarys(runs, model):
     at = view("Which relation?", relation="det", arc_direction="dependent→head")
     table = at.dataframe[0].value
     assert table["relation"].tolist() == expected["relation"].tolist()
+    assert list(table)[:4] == ["relation", "head", "accuracy", "95 % interval"]  # in sight in a narrow window
     np.testing.assert_allclose(table["accuracy"], expected["accuracy"])
     assert table["head"].tolist() == [f"{l}-{a}" for l, a in zip(expected["layer"], expected["head"])]
     right = accuracies(reported, "det", "dependent→head").sort_values(["layer", "head"])["accuracy"]

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import tiny_models
 import transformers
+from bertscope.runs import open_run
 from bertscope.ui.embeddings import figures
 from test_app import address, after_the_first_visit, app, figures as drawn, own_runs, runs, said
 from test_browser import CHROMIUM, chromium, server, visit
@@ -327,6 +328,15 @@ def test_words_that_are_offered_have_many_contexts(tmp_path):
                                       for i, w in enumerate(text.split(), 1)) + "\n"
         for text in ("rivers flow", "rivers rise", "winds blow")))
     assert contexts.offered_words(str(treebank))[0] == "rivers"  # annotated, but no word of two kinds
+
+
+def test_how_often_a_piece_was_seen_needs_the_corpus_which_is_made_again(own_runs):
+    run = open_run("tiny", own_runs)
+    run.write_config(run.config(), corpus={**run.config_record()["corpus"], "path": "/gone"})
+    at = app("embeddings", run="tiny", view="Input tables")
+    assert "is no longer here" in plain(at) and not at.exception
+    at = fine(at.button(key="prepare_again").click().run())
+    assert "Rank correlation" in plain(at)
 
 
 def test_layers_over_steps_and_alike(runs):

@@ -166,6 +166,17 @@ def test_checking_says_what_the_command_line_says(runs, tmp_path):
     assert counts["train"].sum() == len(data.train) and counts["test"].sum() == len(data.test)
 
 
+def test_without_labels_the_first_examples_have_the_whole_width(runs):
+    widths = {}
+    for task in ("pair", "question"):
+        at = page(run="tiny")
+        at.selectbox(key="ft.example").set_value(task).run()
+        at.button(key="ft_check").click().run()
+        assert not at.exception and ("How often each label" in plain(at)) == (task == "pair")
+        widths[task] = [round(column.weight, 2) for column in at.columns]
+    assert widths["pair"][-2:] == [0.5, 0.5] and widths["question"][-1:] == [1.0]
+
+
 def test_bad_rows_are_named_and_left_out_only_if_the_user_says_so(runs, tmp_path):
     rows = [f"a cat {i},{'xy'[i % 2]}" for i in range(40)]
     (tmp_path / "d.csv").write_text("text,label\n" + "\n".join([*rows[:5], ",x", *rows[5:]]))
@@ -343,6 +354,9 @@ def test_the_sweep_among_the_runs_is_drawn(runs):
     lines = {t["name"]: t for t in spec["data"]}
     assert list(lines) == ["random weights", "step 20", "step 40"]
     own = means[means["start"] == "random:tiny"].sort_values("examples")
+    assert spec["layout"]["yaxis"]["range"] == [-0.02, 1.05]  # F1 is a share, whatever Student's t says
+    assert ("wider than what the metric can be" in plain(at)) == bool(
+        (means["low"] < -0.02).any() or (means["high"] > 1.05).any())
     shown = at.dataframe[0].value
     assert sorted(shown["mean"]) == pytest.approx(sorted(means["mean"]))
     assert len(own) == 2 and "2 seeds" not in plain(at)
@@ -431,6 +445,21 @@ def test_before_and_after_by_layer(runs):
     assert links["attention"] == f"run=tags&vs=tiny%4040&step={step}" and len(links) == 3
 
 
+@pytest.mark.parametrize("other, drawn", [("tags-few", 2), ("tags-early", 1), ("tags-random", 1)])
+def test_only_what_began_there_is_drawn_with_how_far_it_moved(runs, other, drawn):
+    at = page(run="tags", view="What changed inside", vs=other)
+    assert not at.error and ("it began with another checkpoint" in plain(at)) == (drawn == 1)
+    spec = next(s for s in figures(at) if "weights move" in s["layout"]["title"]["text"])
+    assert len(spec["data"]) == drawn
+
+
+def test_layers_that_share_their_weights_are_one_point():
+    from bertscope.ui.fine_tuning.inside import layer_names
+
+    assert layer_names(2, 12) == ["embeddings", "all layers"]
+    assert layer_names(2, 1) == layer_names(2) == ["embeddings", "layer 1"]
+
+
 def test_layers_that_were_cut_off_are_not_compared(runs):
     at = page(run="tags-cut", view="What changed inside", vs="tags", inside_vectors="[CLS]")
     assert not at.error
@@ -484,6 +513,16 @@ def test_first_paint_imports_no_torch(runs):
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True,
                           env={**os.environ, "BERTSCOPE_RUNS": str(runs)})
     assert done.stdout.strip().splitlines()[-1:] == ["False"], done.stdout + done.stderr
+
+
+def test_a_correlation_may_be_below_0_and_is_no_percentage():
+    from bertscope.ui.fine_tuning import figures as drawn
+
+    table = pd.DataFrame({"examples": [10, 20], "mean": [-0.3, 0.5], "low": [-2.0, 0.4], "high": [1.4, 0.6],
+                          "seeds": 2})
+    axis = drawn.worth([("a", "#000", table)], "r", True, form="f").layout.yaxis
+    assert axis.range == (-0.32, 1.05) and axis.tickformat == ".1f"
+    assert drawn.worth([("a", "#000", table)], "F1", True).layout.yaxis.tickformat == ".0%"
 
 
 def test_the_reliability_figure_survives_one_bin():

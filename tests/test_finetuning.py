@@ -372,11 +372,15 @@ def test_a_head_for_labels_of_another_program_reads_one_text_or_two(checkpoint, 
     (["miniworld", "--grid", "--name", "x"], "names its runs itself"),
     (["miniworld", "--worth"], "--worth takes one run after --from"),
     (["miniworld", "--background", "--test"], "--resume NAME --test"),
+    (["miniworld", "--output", "t.csv"], "--output goes with a sweep"),
+    (["miniworld", "--from", "tiny", "--seeds", "1", "--output", "/no/such/t.csv"], "folder does not exist"),
     (["~no-such-user/d.csv", "--check"], "does not exist"),
 ])
 def test_what_the_command_line_refuses(tiny_run, arguments, said, capsys, monkeypatch):
     monkeypatch.setenv("BERTSCOPE_RUNS", str(tiny_run.path.parent))
+    before = set(tiny_run.path.parent.iterdir())
     assert main(["finetune", *arguments]) == 1
+    assert set(tiny_run.path.parent.iterdir()) == before
     error = capsys.readouterr().err
     assert re.search(said, error) and "Traceback" not in error
 

@@ -244,6 +244,11 @@ def test_how_often_a_word_was_seen(runs):
     assert "had not been seen at all" in said(at) and at.get("vega_lite_chart")
     at = fine(app("masking", run="tiny", show=SEEN, words_seen=" "))
     assert "Type a word" in said(at)
+    at = fine(app("masking", run="tiny", step="16", show=SEEN, words_seen="the dog", vs="tiny@8"))
+    (column,) = (c for c in at.dataframe[0].value if c.startswith("seen by"))
+    table = at.dataframe[0].value.set_index("piece")
+    assert column == "seen by tiny · step 8" and table.loc["the", column] == exposure(feed, 8).seen[the]
+    assert table.loc["the", column] < table.loc["the", "seen"]
 
 
 def test_a_corpus_that_is_gone_is_said_so(own_runs):

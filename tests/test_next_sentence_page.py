@@ -293,3 +293,14 @@ def test_the_numbers_of_a_strip_have_room_in_their_cells(count, written):
     texts = figure.data[0].text
     assert (texts is not None) == written
     assert not written or set(texts[0]) == {"71"} and "percent" in figure.layout.xaxis.title.text
+
+
+def test_two_checkpoints_of_different_questions_are_told_apart(with_corpus, tmp_path):
+    tiny_models.save(tmp_path / "albert", transformers.AlbertForPreTraining, family="albert")
+    at = fine(app("next_sentence", run="tiny", view=COHERENCE, places="100", vs=str(tmp_path / "albert")))
+    assert "taught different questions, “B follows A” and “A and B are in order”" in plain(at)
+    assert "different questions" not in plain(app("next_sentence", run="tiny", view=COHERENCE, places="100",
+                                                  vs="tiny@0"))
+    at = fine(app("next_sentence", run="tiny", view=DOCUMENT, vs=str(tmp_path / "albert")))
+    labels = [column.get("label") for column in json.loads(at.dataframe[0].proto.columns).values()]
+    assert "tiny · step 40" in labels and "albert" in labels

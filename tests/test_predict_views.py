@@ -236,6 +236,12 @@ def causal(own_runs):
     return run
 
 
+def test_the_headline_says_both_checkpoints(runs, looked):
+    at = view("sides", mask="6", vs="tiny@0")
+    (line,) = (m.value for m in at.markdown if m.value.startswith("tiny · step 0: left"))
+    assert "both" in line
+
+
 def test_a_causal_run_beside_them(causal, looked):
     from bertscope.analysis import load
     from bertscope.analysis.sides import left_to_right, same_vocabulary
@@ -255,6 +261,9 @@ def test_a_causal_run_beside_them(causal, looked):
     assert "causal (reader)" in curve
     at.selectbox(key="sides_causal").set_value("none").run()
     assert len(figures(at)) == 3 and not at.exception
+    at = view("sides", mask="6", vs="reader@2")  # as the second checkpoint it is the causal one, at its step
+    assert len(figures(at)) == 4 and not at.warning and "grey: reader · step 2" in said(at).replace("\\", "")
+    assert "read from left to right" in said(app("attention", run="reader"))
     assert address(view("sides", mask="3,6", place="6: garden", sides_causal="none"))["run"] == "tiny"
     assert "no MLM head" in said(app("predict", run="reader")) \
         or "causal model" in app("predict", run="reader").error[0].value

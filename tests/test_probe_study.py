@@ -3,7 +3,9 @@
 import ast
 import dataclasses
 import json
+import re
 import shutil
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +157,7 @@ def test_subjects_are_named_as_they_were_asked_for(own_root):
 def made_up(accuracies: dict[str, list[float]], steps=None, items_=400, seeds=(0,), mix=()) -> Result:
     """A result whose layers of each checkpoint are right so often; ``mix`` scores of mixes."""
     lot = (np.random.default_rng(0).permutation(items_) + 0.5) / items_
+    shares = [0.1, 0.2, 0.3, 0.4]
     task = Items("t", "A task", "word", [["a"]] * items_, np.arange(items_), [[[0, 1]]] * items_,
                  ["X"] * items_, ["test"] * items_)
     found = Result(Protocol(mix=bool(mix)), seeds, {"t": task})
@@ -169,7 +172,7 @@ def made_up(accuracies: dict[str, list[float]], steps=None, items_=400, seeds=(0
             scores = pd.DataFrame([
                 {"mix": kind == "mix", "layer": int(layer), "accuracy": (said == "X").mean(),
                  "valid_accuracy": (said == "X").mean(), "centre": 1.5, "bits_from_uniform": 0.1,
-                 "majority": 0.5}
+                 "majority": 0.5, **({f"share_{n}": share for n, share in enumerate(shares)} if mix else {})}
                 for key, said in columns.items() for kind, layer in [key.split("_")]])
             weights = "random" if name == "random weights" else "trained"
             found.add(name, steps[number] if steps else None, weights, "same", ("t", seed),
@@ -225,6 +228,11 @@ def test_onsets_over_the_steps():
 def test_the_expected_layer_is_hidden_where_nothing_is_gained():
     gained = made_up({"a": [0.5] * 4}, mix=[0.5, 0.9, 0.9, 0.9]).centres.iloc[0]
     assert gained["expected_layer"] == 1 == gained["low"] and gained["centre"] == 1.5
+    parts = made_up({"a": [0.5] * 4}, mix=[0.5, 0.9, 0.8, 0.8]).mixes.set_index("layer")
+    assert parts["weight"].tolist() == [0.1, 0.2, 0.3, 0.4] and np.isnan(parts["gain"][0])
+    assert parts["gain"][1:].tolist() == pytest.approx([0.4, -0.1, 0])
+    assert 0.3 < parts["gain_low"][1] < 0.4 < parts["gain_high"][1] < 0.5 and parts["gain_high"][2] < 0
+    assert made_up({"a": [0.5]}).mixes.empty
     flat = made_up({"a": [0.5] * 4}, mix=[0.5, 0.51, 0.49, 0.505]).centres.iloc[0]
     assert np.isnan(flat["expected_layer"]) and flat["p"] > 0.05
 
@@ -257,6 +265,21 @@ def test_confusions_and_errors_are_of_the_answers(own_root, gold):
         assert task.labels[row.item] == row.gold != row.answered
     with pytest.raises(BertScopeError, match="no result for upos on nothing"):
         found.answers("upos", "nothing")
+
+
+def test_the_notebooks_lines_in_the_documentation_are_true(own_root, tmp_path, tree):
+    text = (Path(__file__).parents[1] / "docs" / "probing.md").read_text("utf-8")
+    lines = re.search(r"From Python, the same:\n\n((?:    .*\n|\n)+)", text)[1]
+    for asked, here in (('"demo"', '"tiny"'), ("en_ewt/", tree), ("demo@6000", "tiny@40"),
+                        ('"upos/"', repr(str(tmp_path / "upos")))):
+        assert asked in lines
+        lines = lines.replace(asked, here)
+    names: dict = {}
+    exec(textwrap.dedent(lines), names)  # noqa: S102
+    result = names["result"]
+    for column in ("accuracy", "low", "selectivity", "codelength", "word_identity", "random", "best"):
+        assert result.summary[column][result.summary["weights"] == "trained"].notna().all()
+    assert (tmp_path / "upos" / "probing.json").is_file() and len(result.seeds) == 3
 
 
 # -- files --------------------------------------------------------------------------------------
@@ -396,9 +419,14 @@ def test_the_command_prints_and_writes(own_root, tmp_path, capsys, tree):
     assert "Everything is as in the record." in capsys.readouterr().out
 
 
-def test_two_checkpoints_and_a_mix_on_the_command_line(own_root, capsys, tree):
-    assert main(["probe", "tiny@0", "tiny", "--data", tree, "--mix", "--no-baselines", *SMALL]) == 0
+def test_two_checkpoints_and_a_mix_on_the_command_line(own_root, capsys, tree, tmp_path):
+    assert main(["probe", "tiny@0", "tiny", "--data", tree, "--mix", "--no-baselines", *SMALL, "--output",
+                 str(tmp_path)]) == 0
+    mixes = pd.read_csv(tmp_path / "mix.csv")
+    assert mixes.groupby("checkpoint")["weight"].sum().tolist() == pytest.approx([1, 1])
     said = capsys.readouterr().out
+    first = " ".join(f"{weight:.2f}" for weight in mixes["weight"][:mixes["layer"].nunique()])
+    assert f"weights {first}" in said
     assert "tiny@40 against tiny@0" in said and "layers 0 to" in said and "Expected layer" in said
     assert "random" not in said
 

@@ -107,7 +107,10 @@ def test_controls_can_be_chosen_and_an_insignificant_gain_has_no_expected_layer(
               probe_value="compression")
     assert not at.error
     found = asked(treebank, control=False, codelength=True, mix=True, random=False)
-    (spec,) = figures(at)
+    spec, mix = figures(at)
+    weights, gains = (values(trace) for trace in mix["data"])
+    assert weights == pytest.approx(found.mixes.weight.to_numpy()) and weights.sum() == pytest.approx(1)
+    assert gains[1:] == pytest.approx(found.mixes.gain[1:].to_numpy())
     single = found.summary[~found.summary["mix"]]
     assert values(spec["data"][0]) == pytest.approx(single.compression.to_numpy())
     centre, text = found.centres.iloc[0], plain(at)
@@ -366,6 +369,14 @@ def test_baselines_at_one_height_share_one_label():
                          [("layer 0", 0.4), ("word identity", 0.5), ("majority", 0.5)], "accuracy")
     written = [note.text for note in figure.layout.annotations]
     assert written == ["layer 0 40.0%", "word identity, majority 50.0%"]
+
+
+def test_names_of_baselines_that_are_near_do_not_cover_each_other():
+    figure = draw_layers([("a", "main", "solid", curve([0.3, 0.9]))],
+                         [("low", 0.5), ("middle", 0.51), ("high", 0.52), ("alone", 0.7)], "accuracy")
+    placed = {note.text.split()[0]: (note.xanchor, note.yanchor) for note in figure.layout.annotations}
+    assert placed == {"alone": ("right", "bottom"), "high": ("right", "bottom"), "middle": ("right", "top"),
+                      "low": ("left", "bottom")}
 
 
 def test_an_uploaded_tables_question_is_called_after_it():

@@ -60,7 +60,7 @@ def test_the_score_is_the_librarys_in_both_ways(runs, scores):
     for way, variant in (("piece by piece", "original"), ("word by word", "word_l2r")):
         at = view(view="Sentence score", text=TEXT, score_by=way)
         (expected,) = scores([TEXT], variant)
-        assert f"pseudo-log-likelihood {expected.pll:.2f}" in said(at)
+        assert f"pseudo-log-likelihood −{-expected.pll:,.2f} nats" in said(at)
         assert f"{math.exp(-expected.log_probabilities.mean()):,.1f}" in said(at)
         (text,) = shaded(at)
         assert [p["token"] for p in text["pieces"]] == expected.encoded.tokens[1:-1]
@@ -82,7 +82,7 @@ def test_words_and_a_second_checkpoint_on_one_scale(runs, scores):
     assert [p["label"] for p in there["pieces"]] == [f"{w.bits:.1f}" for w in theirs.words]
     most = max(w.bits for s in (ours, theirs) for w in s.words)
     assert there["legend"][2] == f"{most:.1f} bits" and not here["legend"]
-    assert f"{theirs.pll:.2f}" in said(at)
+    assert f"−{-theirs.pll:,.2f} nats" in said(at)
     (grid,) = figures(at)
     assert [label.split(": ", 1)[1] for label in grid["layout"]["yaxis"]["ticktext"]] == \
         [w.text.replace("<", "&lt;").replace(">", "&gt;") for w in ours.words]

@@ -91,6 +91,8 @@ def finetune(args) -> int:
     from bertscope.finetuning.data import read
     from bertscope.finetuning.launch import create, train_new
 
+    if args.output:
+        raise BertScopeError("--output goes with a sweep: a single run's numbers are in its metrics.jsonl.")
     _nothing_after_the_background(args)
     if args.background:
         read(config.data, config.training.seed)  # what is wrong with it is said here, not in a log
@@ -191,6 +193,8 @@ def _sweep(config: FinetuneConfig, starts: list[str], args) -> int:
                         3 if args.seeds is None else args.seeds)
     if found.seeds < 1:
         raise BertScopeError("--seeds must be at least 1.")
+    if args.output and not args.output.parent.is_dir():  # said before the work rather than after it
+        raise BertScopeError(f"{args.output} cannot be written: its folder does not exist.")
     made = sweep.train_all(found, lambda line: print(line, flush=True))
     table = sweep.frame(made)
     print(sweep.markdown(table))

@@ -268,11 +268,16 @@ def _show_steps(result: Result, table) -> None:
 
 def _show_where_and_when(result: Result) -> None:
     if len(result.centres):
-        print("\nExpected layer (mixes of layers 0 to l), and centre of gravity of the mix:")
+        print("\nExpected layer, centre of gravity and weights of the mix of all layers, and what each layer "
+              "from 1 on adds to those below:")
         for row in result.centres.itertuples():
             where = "no significant gain over layer 0" if row.expected_layer != row.expected_layer \
                 else f"{row.expected_layer:.2f} [{row.low:.2f}, {row.high:.2f}]"
-            print(f"  {row.task} on {row.checkpoint}: {where}; centre {row.centre:.2f}")
+            own = result.mixes[(result.mixes["task"] == row.task)
+                               & (result.mixes["checkpoint"] == row.checkpoint)]
+            print(f"  {row.task} on {row.checkpoint}: {where}; centre {row.centre:.2f}\n    weights "
+                  + " ".join(f"{weight:.2f}" for weight in own["weight"]) + "\n    gains        "
+                  + " ".join(f"{gain:+.3f}" for gain in own["gain"][1:]))
     if len(result.onsets):
         print("\nHalf of the whole gain is reached at step:")
         for row in result.onsets[result.onsets["chosen"]].itertuples():

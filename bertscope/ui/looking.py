@@ -26,7 +26,8 @@ def what(choice: Choice, model, *inputs) -> None:
 def summary(choice: Choice, model) -> str:
     """Run, step, family, shape, parameters, as Markdown."""
     family = _FAMILIES.get(model.family, model.family)
-    return (f":material/visibility: {markdown(choice.label)} · {markdown(family)}, "
+    causal = " read from left to right" if getattr(model.model.config, "is_decoder", False) else ""
+    return (f":material/visibility: {markdown(choice.label)} · {markdown(family)}{causal}, "
             f"{model.num_layers} layers × {model.hidden_size} · {model.parameters:,} parameters")
 
 

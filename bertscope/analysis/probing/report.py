@@ -46,6 +46,7 @@ def record(result: Result) -> dict:
         "scores": rows(result.scores),
         "summary": rows(result.summary),
         "centres": rows(result.centres),
+        "mixes": rows(result.mixes),
         "onsets": rows(result.onsets),
     }
 
@@ -149,7 +150,7 @@ FILES = {"scores.csv": ".csv", "scores.parquet": ".parquet", "probing.json": ".j
 
 def save(result: Result, path: str | Path) -> list[Path]:
     """Write one file, as its ending says (.csv, .parquet, .json, .tex, .md), or all into a folder,
-    with ``summary.csv``.
+    with ``summary.csv`` and, of a mix, ``mix.csv``.
 
     Raises:
         BertScopeError: it cannot be written, or the ending is none of these.
@@ -162,8 +163,10 @@ def save(result: Result, path: str | Path) -> list[Path]:
         path.mkdir(parents=True, exist_ok=True)
         for name, ending in FILES.items():
             WRITERS[ending](result, path / name)
-        result.summary.to_csv(path / "summary.csv", index=False)
-        return [path / name for name in (*FILES, "summary.csv")]
+        tables = {"summary.csv": result.summary, **({"mix.csv": result.mixes} if len(result.mixes) else {})}
+        for name, table in tables.items():
+            table.to_csv(path / name, index=False)
+        return [path / name for name in (*FILES, *tables)]
     except OSError as error:
         raise BertScopeError(f"{path} cannot be written: {error.strerror or error}.") from None
 

@@ -26,6 +26,11 @@ class Result(Measured):
         return result_tables.centres(self)
 
     @cached_property
+    def mixes(self) -> pd.DataFrame:
+        """See ``result_tables.mixes``."""
+        return result_tables.mixes(self)
+
+    @cached_property
     def onsets(self) -> pd.DataFrame:
         """See ``result_tables.onsets``."""
         return result_tables.onsets(self)

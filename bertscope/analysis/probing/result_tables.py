@@ -104,6 +104,29 @@ def centres(result: Measured) -> pd.DataFrame:
     return _estimates(rows, "expected_layer", found)
 
 
+def mixes(result: Measured) -> pd.DataFrame:
+    """A row per task, checkpoint and layer, where there is a mix: the layer's ``weight`` in the mix of
+    all layers (they add up to 1; mean over seeds) and its differential score, what the mix of layers 0
+    to it gains over that of layers 0 to the one below (``gain``, with a 95 % interval; nan for layer 0).
+    """
+    rows = []
+    for task in result.tasks:
+        for name in result.subjects:
+            table = result.table(task, name, True)
+            if table.empty:
+                continue
+            last = int(table["layer"].max())
+            weights = table[table["layer"] == last]
+            accuracy, draws = result.draws(task, [Cell(name, layer, True) for layer in range(last + 1)])
+            low, high = interval(np.diff(draws, axis=0))
+            gains = np.column_stack([np.diff(accuracy), low, high])
+            for layer, (gain, low, high) in enumerate([[np.nan] * 3, *gains]):
+                rows.append({"task": task, "checkpoint": name, "step": result.step(name), "layer": layer,
+                             "weight": weights[f"share_{layer}"].mean(), "gain": gain, "gain_low": low,
+                             "gain_high": high})
+    return pd.DataFrame(rows)
+
+
 def onsets(result: Measured) -> pd.DataFrame:
     """A row per task and layer: the step at which half of its gain over the training is reached,
     with its interval (nan where the gain is not significant, p corrected over the rows), the

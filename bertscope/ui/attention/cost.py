@@ -94,7 +94,7 @@ def losses(look: Look, found, heads_off) -> None:
     if before.nsp is not None:
         numbers += [("Pair loss (nats)", "nsp", "{:.3f}", True), ("Pairs right", "nsp_accuracy", "{:.1%}",
                                                                   False)]
-    for column, (label, field, form, less) in zip(st.columns(len(numbers)), numbers):
+    for column, (label, field, form, less) in zip(frame.beside(len(numbers), "narrow_losses"), numbers):
         old = getattr(before, field)
         new = getattr(after, field) if after else None
         change = None if new is None else (form.replace("{:", "{:+") + " without them").format(new - old)

@@ -101,19 +101,20 @@ def summed(answers, groups: dict[str, list[int]], value: str) -> list[dict]:
 def draw(look: Look, rows: list[dict], order: list[str], title: str, value: str) -> None:
     import pandas as pd
 
+    from bertscope.analysis.flow_sources import ITSELF
+
     if not rows:
         st.caption(":material/info: This account is not known for this architecture.")
         return
     table = pd.DataFrame(rows)
     order = [name for name in order if name in set(table["source"])]
     if value == "share":
-        chart = charts.over_steps(table, value, "source", order, title, marks(look), full=True,
+        chart = charts.over_steps(table, value, "source", order, title, marks(look), full=ITSELF in order,
                                   colours=theme.categories(len(order)))
     else:
         chart = curves.lines(table, value, "source", order, title, marks(look), zero=True)
     st.altair_chart(chart, key="flow_steps", width="stretch")
-    st.caption(f"Of “{markdown(shorten(look.text, 80))}”. [CLS] and [SEP] say nothing of the text itself: a "
-               "share that moves to them says that a head has nothing to do here (Clark et al. 2019, section "
-               "3.2)." if value == "share" else
+    st.caption(f"Of “{markdown(shorten(look.text, 80))}”. [CLS] and [SEP] are no words of it: much weight on "
+               "[SEP] is taken for a way of doing nothing (Clark et al. 2019, section 3.2)." if value == "share" else
                "Above 0, the weights on these pieces speak for the answer; below, against it.")
     frame.download_csv(table, f"{look.chosen.run.name}-flow-over-steps", key="flow_steps_csv")

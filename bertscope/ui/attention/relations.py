@@ -92,7 +92,7 @@ def table(look: Look, ours, theirs):
         shown, hide_index=True, width="stretch", key="relations", on_select="rerun",
         selection_mode="single-row", height=min(36 * (len(shown) + 1) + 3, 480),
         column_config={name: st.column_config.ProgressColumn(
-            name, min_value=0, max_value=1, format="percent",
+            name, min_value=0, max_value=1, format="percent", width=120,
             color=theme.colour("other" if "·" in name else "baseline" if "offset" in name else "main"))
             for name in shown if name.startswith("accuracy") or name == "offset's accuracy"})
     rows = picked.selection.rows
@@ -113,11 +113,11 @@ def readable(best):
 
     return pd.DataFrame({
         "relation": best["relation"],
-        "dependents": best["arcs"],
         "head": [f"{l}-{a}" for l, a in zip(best["layer"], best["head"])],
-        "direction": best["direction"],
         "accuracy": best["accuracy"],
-        "95 %": [f"{low:.0%} to {high:.0%}" for low, high in zip(best["low"], best["high"])],
+        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in zip(best["low"], best["high"])],
+        "direction": best["direction"],
+        "dependents": best["arcs"],
         "fixed offset": [f"{k:+d}" for k in best["offset"]],
         "offset's accuracy": best["offset_accuracy"],
         "beats it": ["✓" if b else "" for b in best["beats"]]})

@@ -84,7 +84,7 @@ def measures(look: Look, words, tables) -> None:
         frame.download_csv(measured.together(tables), f"{look.chosen.stem}-geometry",
                            key="geometry_csv")
     st.caption(f"{sum(map(len, words)):,} words and marks in {len(words):,} sentences.")
-    left, middle, right = frame.beside(3, "narrow_geometry")
+    left, middle, right = frame.beside(3, "geometry")
     with left:
         frame.figure(curves(tables, values, "Mean cosines", [
             ("uses of a word", "self_similarity", "solid"),

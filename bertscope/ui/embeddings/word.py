@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from bertscope.errors import BertScopeError
-from bertscope.ui import frame, looking, texts, theme
+from bertscope.ui import frame, looking, theme
 from bertscope.ui.embeddings import Look, figures, measured, sources
 from bertscope.ui.embeddings.map import common, draw, drawing, mapped
 from bertscope.ui.text import markdown, plotly, shorten

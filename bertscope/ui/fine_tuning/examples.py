@@ -133,14 +133,16 @@ def report(data) -> None:
     for note in data.notes:
         icon = "rule" if note.startswith(("Of the", "Left out")) else "info"
         st.caption(f":material/{icon}: {markdown(note)}")
-    left, right = frame.beside(2, "ft_check")
+    left, *right = frame.beside(2 if data.labels else 1, "ft_check")
     with left:
         st.markdown("**The first examples**")
-        st.dataframe(_rows(data.train[:MOST_SHOWN]), hide_index=True, width="stretch")
-    with right:
-        if data.labels:
+        st.dataframe(_rows(data.train[:MOST_SHOWN]), hide_index=True, width="stretch", column_config={
+            "text": st.column_config.Column(width="medium" if data.task == "pair" else None)})
+    if right:
+        with right[0]:
             st.markdown("**How often each label**")
-            st.dataframe(_counts(data), hide_index=True, width="stretch", height=248)
+            counts = _counts(data)
+            st.dataframe(counts, hide_index=True, width="stretch", height=min(248, 38 + 35 * len(counts)))
 
 
 def _rows(examples) -> list[dict]:
@@ -156,7 +158,7 @@ def _rows(examples) -> list[dict]:
                          "paragraph": shorten(example.context, 300)})
         else:
             pair = {"second text": shorten(example.pair, 200)} if example.pair is not None else {}
-            made.append({"text": shorten(example.text, 200), **pair, "label": example.label})
+            made.append({"label": example.label, "text": shorten(example.text, 200), **pair})
     return made
 
 

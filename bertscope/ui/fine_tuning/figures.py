@@ -91,8 +91,10 @@ def numbers(tables: Sequence[tuple[str, str, pd.DataFrame]]):
 
 
 def worth(curves: Sequence[tuple[str, str, pd.DataFrame]], title: str, log: bool,
-          references: Sequence[tuple[str, float]] = ()):
+          references: Sequence[tuple[str, float]] = (), form: str = "%"):
     """A metric against the number of training examples, with 95 % intervals over the seeds.
+
+    The axis holds what the metric can be; of few seeds an interval can be wider than that, and is cut.
 
     Args:
         curves: (name, colour, table with examples, mean, low, high, seeds), from the least pretrained
@@ -100,7 +102,8 @@ def worth(curves: Sequence[tuple[str, str, pd.DataFrame]], title: str, log: bool
     """
     import plotly.graph_objects as go
 
-    figure = go.Figure()
+    figure, digits = go.Figure(), 1 if form == "%" else 2
+    shown = f".{digits}{form}"
     for number, (name, colour, table) in enumerate(curves):
         # Points of several lines at one number of examples stand side by side.
         shift = 1 + 0.03 * (number - (len(curves) - 1) / 2) if log else 1.0
@@ -110,8 +113,9 @@ def worth(curves: Sequence[tuple[str, str, pd.DataFrame]], title: str, log: bool
             marker={"size": 8}, customdata=table[["examples", "low", "high", "seeds"]],
             error_y={"type": "data", "symmetric": False, "array": table["high"] - table["mean"],
                      "arrayminus": table["mean"] - table["low"], "color": colour, "thickness": 1.4},
-            hovertemplate="%{customdata[0]:,} examples: %{y:.1%} (%{customdata[1]:.1%} to "
-                          "%{customdata[2]:.1%}, %{customdata[3]} seeds)<extra>" + plotly(name) + "</extra>")
+            hovertemplate=f"%{{customdata[0]:,}} examples: %{{y:{shown}}} (%{{customdata[1]:{shown}}} to "
+                          f"%{{customdata[2]:{shown}}}, %{{customdata[3]}} seeds)"
+                          f"<extra>{plotly(name)}</extra>")
     for label, value in references:
         figure.add_hline(value, line={"dash": "dot", "color": theme.colour("baseline"), "width": 1.4})
         figure.add_annotation(text=plotly(label), x=1, xref="paper", xanchor="right", y=value,
@@ -120,9 +124,9 @@ def worth(curves: Sequence[tuple[str, str, pd.DataFrame]], title: str, log: bool
     sizes = sorted({int(n) for *_, table in curves for n in table["examples"]})
     figure.update_xaxes(title="training examples", type="log" if log else "linear", showgrid=False,
                         zeroline=False, tickvals=sizes, ticktext=[f"{n:,}" for n in sizes])
-    low = min([0.0, *(float(t["low"].min()) for *_, t in curves)])
-    figure.update_yaxes(title_text=plotly(title), tickformat=".0%", zeroline=False,
-                        range=[max(-1.0, low - 0.02) if low < -0.1 else -0.02, 1.05])
+    low = min([0.0, *(float(t["mean"].min()) for *_, t in curves)])  # a correlation can be below 0
+    figure.update_yaxes(title_text=plotly(title), tickformat=f".{digits - 1}{form}", zeroline=False,
+                        range=[low - 0.02, 1.05])
     return theme.dress(figure, 460)
 
 

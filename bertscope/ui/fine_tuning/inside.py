@@ -96,6 +96,12 @@ def check_same(look: Look, before) -> None:
                    "stand there now.", icon=":material/difference:")
 
 
+def began_with(choice: Choice, before) -> bool:
+    """Whether a fine-tuned checkpoint began with these weights; random ones are nobody else's."""
+    record = choice.run.config_record().get("encoder", {}) if choice.run else {}
+    return record.get("fingerprint") == before.fingerprint
+
+
 def as_choice(path: Path) -> Choice:
     """A folder as the sidebar would choose it: by its run and step, if it is one's."""
     step, run = runs.STEP.fullmatch(path.name), find_run(path.parent.parent.name)
@@ -162,7 +168,10 @@ def alike(look: Look, before: Choice, texts: tuple[str, ...], vectors: str) -> N
                        f"{look.chosen.stem}-cka-before-after", key="inside_cka_csv")
 
 
-def layer_names(count: int) -> list[str]:
+def layer_names(count: int, layers: int = 0) -> list[str]:
+    """Of ``count`` points along the layers; fewer than there are layers where these share their weights."""
+    if count == 2 and layers > 1:
+        return ["embeddings", "all layers"]
     return ["embeddings", *(f"layer {n}" if count < 8 else str(n) for n in range(1, count))]
 
 
@@ -172,11 +181,19 @@ def moved(look: Look, before: Choice, after) -> None:
     from bertscope.finetuning.changes import weight_distance
 
     old = loaders.model(before)
-    tables = [(choice.label, meaning, table) for choice, meaning, table in compared.each(
-        look.sides, lambda choice, meaning: weight_distance(
-            old, after if meaning == "main" else loaders.model(choice)))]
+
+    def distance(choice: Choice, meaning: str):
+        if meaning == "main":
+            return weight_distance(old, after)
+        if not began_with(choice, old):
+            raise BertScopeError("it began with another checkpoint; how far it is from this one says nothing of "
+                                 "how far it moved.")
+        return weight_distance(old, loaders.model(choice))
+
+    tables = [(choice.label, meaning, table) for choice, meaning, table in compared.each(look.sides, distance)]
     curves = [(name, meaning, table["distance"].tolist()) for name, meaning, table in tables]
-    frame.figure(figures.layers(curves, layer_names(len(curves[0][2])), "How far did the weights move?",
+    names = layer_names(len(curves[0][2]), after.num_layers)
+    frame.figure(figures.layers(curves, names, "How far did the weights move?",
                                 ".1%"), f"{look.chosen.stem}-weights-moved", "inside_moved")
     st.caption("The length of the change, as a share of the weights' own length.")
     frame.download_csv(pd.concat([table.assign(checkpoint=name) for name, _, table in tables]),

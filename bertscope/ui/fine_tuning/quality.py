@@ -237,7 +237,8 @@ def errors(look: Look, found: list) -> None:
     shown = table.head(MOST_SHOWN).drop(columns=["right"], errors="ignore")
     shown = shown[[*shown.columns.drop("where"), "where"]]
     if look.spec.task == "question":
-        shown = shown.replace({name: {"": "(no answer)"} for name in shown if name == "gold" or "predicted" in name})
+        given = [name for name in shown if name == "gold" or "predicted" in name]
+        shown = shown.replace({name: {"": "(no answer)"} for name in given})
     st.dataframe(shown, hide_index=True, width="stretch", height=min(423, 38 + 35 * len(shown)),
                  column_config={name: st.column_config.NumberColumn(format="%.3f") for name in
                                 ("probability", "gold_probability", "error", "f1", "exact_match")

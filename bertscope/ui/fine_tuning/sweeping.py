@@ -156,8 +156,8 @@ def _form(main: Choice, base) -> None:
     chosen = f"--learning-rates {' '.join(f'{rate:g}' for rate in rates)} " if rates else ""
     if config.data.source == "miniworld":
         st.code(f"bertscope finetune miniworld --task {config.data.task} --from {base.name} --worth --curve "
-                f"{numbers} {chosen}--seeds {int(seeds)} --epochs {epochs:g} --batch-size {BATCH}", language="bash",
-                wrap_lines=True)
+                f"{numbers} {chosen}--seeds {int(seeds)} --epochs {epochs:g} --batch-size {BATCH}",
+                language="bash", wrap_lines=True)
 
 
 def sizes_of(text: str) -> list[int | None]:

@@ -9,8 +9,9 @@ from bertscope.ui.selection import Choice
 EXPLANATION = r"""
 *Training* is the mean over the batches since the last point, *held out* the validation part. Dashed is
 what always answering the commonest label of the training part reaches (of questions: never answering).
-A checkpoint is saved with each validation; the best one is the one with the highest metric: accuracy, where
-tags mark entities or questions are answered F1, where numbers are predicted Pearson's $r$. Dodge et al. 2020 on how much the seed alone changes: try three.
+A checkpoint is saved with each validation; the best one is the one with the highest metric: accuracy;
+where tags mark entities or questions are answered F1; where numbers are predicted Pearson's $r$. Dodge et
+al. 2020 on how much the seed alone changes: try three.
 """
 
 

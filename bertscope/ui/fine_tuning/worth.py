@@ -29,6 +29,10 @@ tried, the one with the best mean is shown, for each start its own. Hao et al. 2
 2020 (*Learning which features matter*) draw such curves; Dodge et al. 2020 on seeds.
 """
 
+#: Metrics that are no shares.
+CORRELATIONS = ("pearson", "spearman")
+WIDE = "So few seeds leave intervals wider than what the metric can be; they are cut at the picture's edge."
+
 
 def show(main: Choice, other: Choice | None) -> None:
     found = gathered()
@@ -86,19 +90,20 @@ def drawn(groups: list) -> None:
                chosen[chosen["start"] == begun.start].sort_values("examples")) for begun in group.starts]
     metric = str(table["metric"].iloc[0])
     st.markdown(headline(group, chosen, metric))
-    seeds = int(chosen["seeds"].max())
+    seeds, form = int(chosen["seeds"].max()), "f" if metric in CORRELATIONS else "%"
     if table["examples"].nunique() > 1:
-        figure = figures.worth(curves, metric_title(metric), bool(log), references(group, metric))
+        figure = figures.worth(curves, metric_title(metric), bool(log), references(group, metric), form)
     else:  # one number of examples is no curve
         rows = [(begun.title, *own.iloc[0][["mean", "low", "high"]],
                  "main" if begun.step >= 0 else "baseline")
                 for begun, (_, _, own) in zip(group.starts, curves)]
-        figure = intervals(rows, metric_title(metric), form=".1%", height=140 + 44 * len(rows))
-        figure.update_xaxes(tickformat=".0%")
+        figure = intervals(rows, metric_title(metric), (min(0.0, *(row[1] for row in rows)) - 0.02, 1.05),
+                           ".1%" if form == "%" else ".2f", 140 + 44 * len(rows))
+        figure.update_xaxes(tickformat=".0%" if form == "%" else ".1f")
         figure.update_yaxes(autorange=False, range=[len(rows) - 0.5, -0.5])
     frame.figure(figure, f"{group.family}-worth", "worth")
     st.caption(f"Mean and 95 % interval over {seeds} seed{'s' * (seeds != 1)}, of the best validation "
-               "metric. " + ("One seed has no interval." if seeds == 1 else ""))
+               "metric. " + ("One seed has no interval." if seeds == 1 else WIDE if wide(chosen) else ""))
     with st.expander("The numbers", icon=":material/table:"):
         shown = means.drop(columns=["chosen"]) if means["chosen"].all() else means
         st.dataframe(shown, hide_index=True, width="stretch", column_config={
@@ -106,6 +111,11 @@ def drawn(groups: list) -> None:
     with st.container(horizontal=True):
         frame.download_csv(means, f"{group.family}-worth", "Means (CSV)", key="worth_means")
         frame.download_csv(table, f"{group.family}-worth-runs", "Runs (CSV)", key="worth_runs")
+
+
+def wide(chosen) -> bool:
+    """Whether an interval leaves the picture."""
+    return bool((chosen["high"] > 1.05).any() or (chosen["low"] < min(0.0, chosen["mean"].min()) - 0.02).any())
 
 
 def named(group) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from bertscope.ui import frame, loaders, theme, waiting
+from bertscope.ui import compared, frame, loaders, theme, waiting
 from bertscope.ui.masking import Look, curves, learning, runs_only
-from bertscope.ui.text import bounded, markdown
+from bertscope.ui.selection import Choice
+from bertscope.ui.text import bounded, markdown, shorten
 
 MOST_PIECES, MOST_CURVES = 200, 8
 
@@ -69,6 +70,9 @@ def table(look: Look, feed, ids: list[int], step: int, key: str) -> bool:
     rows = pd.DataFrame({"piece": pieces(feed.tokenizer, ids), "seen": found.seen,
                          "to predict": found.target})
     rows["per million"] = 1e6 * rows["seen"] / max(int(counted.seen.sum()), 1)
+    if look.other and look.other.run and look.other.checkpoint and step == look.chosen.checkpoint.step:
+        with compared.aside(look.other):
+            rows[f"seen by {shorten(look.other.label, 24)}"] = seen_by(look.other, rows["piece"])
     rows = rows.sort_values("seen", ascending=False, kind="stable")
     st.dataframe(rows, hide_index=True, width=620, key=key,
                  height="content" if len(rows) < 12 else 420,
@@ -82,6 +86,20 @@ def table(look: Look, feed, ids: list[int], step: int, key: str) -> bool:
                   "was fed more than can be counted in half a minute."))
     frame.download_csv(rows, f"{look.chosen.run.name}-seen-by-{step}", key=f"csv_{key}")
     return True
+
+
+def seen_by(other: Choice, pieces) -> list[int | None]:
+    """How often another run had seen the pieces by its step; None for what its vocabulary lacks.
+
+    Raises:
+        BertScopeError: what it was fed is not known.
+    """
+    vocabulary = loaders.feed(other.run).tokenizer.get_vocab()
+    counted = waiting.kept(("seen", str(other.run.path), other.run.created, other.checkpoint.step),
+                           lambda progress: loaders.exposure(other.run, other.checkpoint.step, progress),
+                           f"what {other.label} had seen")
+    return [int(counted.seen[vocabulary[piece]]) if counted and piece in vocabulary else None
+            for piece in pieces]
 
 
 def vocabulary(look: Look, feed, step: int) -> None:

@@ -108,6 +108,10 @@ def what(look: Look, pairs) -> str:
         said += (f" At {pairs.longer:,} places the texts are longer than the "
                  f"{look.model.max_length} pieces that the model reads: they are cut, for "
                  "everybody, to the end of A and the beginning of B.")
+    asked = dict.fromkeys(question.yes for _, _, question, _ in look.sides)
+    if len(asked) > 1:
+        said += (" The two were taught different questions, " + " and ".join(f"“{markdown(a)}”" for a in asked)
+                 + ", so compare what they tell apart rather than their scores.")
     unknown = [choice.label for choice, *_ in look.sides
                if not (pairs.parts.run and same_documents(look.chosen, choice))]
     if unknown:

@@ -114,7 +114,7 @@ def show_strip(look: Look, sentences: list[str], answers, around: int) -> None:
         table[choice.label] = np.append(found.p_next, np.nan)
     table["text"] = sentences
     percent = {choice.label: st.column_config.ProgressColumn(
-        "goes on" if choice is look.chosen else "goes on · second",
+        "goes on" if len(answers) == 1 else shorten(choice.label, 22),
         format="percent", min_value=0.0, max_value=1.0, width="small",
         help=f"{markdown(choice.label)}, “{question.yes}”: A ends with this sentence, B begins with the next one")
         for choice, question, _ in answers}

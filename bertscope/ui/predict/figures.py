@@ -85,7 +85,7 @@ def over_steps(values: np.ndarray, rows: Sequence[str], steps: Sequence[int], ti
         hovertemplate="%{customdata}: %{z" + (":.2f" if signed else ":.1%") + "}" + unit
                       + "<extra></extra>",
         colorbar={"thickness": 10, "outlinewidth": 0, "lenmode": "pixels", "len": 150, "y": 1,
-                  "yanchor": "top", "tickformat": "" if signed else ".0%"}))
+                  "yanchor": "top", "tickformat": "" if signed else ".0%", "ticksuffix": unit}))
     for step, meaning in marks:
         if step in steps:
             at = list(steps).index(step)

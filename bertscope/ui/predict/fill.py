@@ -146,7 +146,7 @@ def how_often_seen(look: Look, place, words: dict[int, str]) -> None:
     try:
         counts = exposure(look, look.chosen.checkpoint.step)
     except BertScopeError as error:
-        st.warning(markdown(error), icon=":material/folder_off:")
+        frame.show_error(error)
         return
     if counts is None:
         return

@@ -58,7 +58,8 @@ def show(look: Look) -> None:
         st.markdown(headline(choice, found[variant], len(sides) > 1))
         scored.coloured(found[variant], meaning, most, f"score_{meaning}", words,
                         number == len(sides) - 1)
-    st.caption(same_or_not(here))
+    for choice, _, found in sides:
+        st.caption((f"{markdown(choice.label)}: " if len(sides) > 1 else "") + same_or_not(found))
     numbers(sides, look.chosen.stem)
     if look.chosen.run:
         learning(look, variant, words, here[variant])
@@ -76,9 +77,13 @@ def headline(choice, found, named: bool) -> str:
     """The score of one checkpoint, as Markdown."""
     pieces = len(found.places)
     return (f"##### {f'{markdown(choice.label)}: ' if named else ''}"
-            f"pseudo-log-likelihood {found.pll:.2f} "
+            f"pseudo-log-likelihood {signed(found.pll)} nats "
             f":gray[· {found.bits.sum():.1f} bits in {pieces:,} pieces · pseudo-perplexity "
             f"{perplexity(found):,.1f}]")
+
+
+def signed(value: float) -> str:
+    return f"{value:,.2f}".replace("-", "−")
 
 
 def perplexity(found) -> float:

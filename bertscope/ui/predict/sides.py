@@ -54,8 +54,8 @@ def body(look: Look) -> None:
         at = asked.place(look)
         way = st.segmented_control("The other side is", list(WAYS), default="cut off",
                                    required=True, key="sides_way", bind="query-params") or "cut off"
-        causal = pick_causal(look)
-    there = asked.second(look)
+        causal = look.other if is_causal(look.other) else pick_causal(look)
+    there = asked.second(look) if causal is None or causal is not look.other else None
     here = read(look, at, WAYS[way])
     theirs = read(there, asked.beside(look, there, at), WAYS[way]) if there else None
     if here is None:
@@ -63,7 +63,10 @@ def body(look: Look) -> None:
     reader = read_causal(look, causal, at) if causal else None
     nothing_there(look, at)
     true = asked.true_piece(look, at)
-    summary(look, here, reader, true or best(look, here["both"]))
+    piece = true or best(look, here["both"])
+    summary(look, here, reader, piece)
+    if theirs:
+        summary(there, theirs, None, piece, named=True)
     bars(look, there, here, theirs, reader, true)
     frame.download_csv(rows(look, there, here, theirs, reader, true),
                        f"{look.chosen.stem}-sides")
@@ -72,6 +75,15 @@ def body(look: Look) -> None:
 
 
 # -- asking -----------------------------------------------------------------------------------
+
+
+def is_causal(choice: Choice | None) -> bool:
+    """Whether the second checkpoint is a causal model, which stands in the fourth figure."""
+    try:
+        return bool(choice and choice.run and choice.run.kind == "pretraining"
+                    and choice.run.config().recipe == "causal")
+    except BertScopeError:
+        return False
 
 
 def pick_causal(look: Look) -> Choice | None:
@@ -173,10 +185,14 @@ def probability(model, answer, piece: str) -> float | None:
     return None if index is None else float(np.exp(answer.log_p[index]))
 
 
-def summary(look: Look, here, reader, piece: str) -> None:
-    """One line: how probable the piece is from each side."""
-    parts = [f"{side} {probability(look.model, answer, piece):.1%}"
-             for side, answer in here.items()]
+def summary(look: Look, here, reader, piece: str, named: bool = False) -> None:
+    """One line: how probable the piece is from each side; of the second checkpoint by its name."""
+    found = {side: probability(look.model, answer, piece) for side, answer in here.items()}
+    parts = [f"{side} {p:.1%}" for side, p in found.items() if p is not None] \
+        or ["not in its vocabulary"]
+    if named:
+        st.markdown(f"{markdown(look.chosen.label)}: " + " · ".join(parts))
+        return
     if reader:
         p = probability(reader.model, reader.answer, piece)
         parts.append(f"causal {p:.1%}" if p is not None else

@@ -44,36 +44,47 @@ def layers(curves: Sequence[tuple[str, str, str, pd.DataFrame]],
     if form == ".1%":  # above 100 % is room for a dot and its interval, and for no tick
         low = 0.0 if whole else low
         high = 1 + 0.02 * (1 - low) if whole or high > 1 else high
-    _references(figure, references, low, form)
+    _references(figure, references, low, high, form)
     most = max((int(t.layer.max()) for *_, t in curves), default=1)
     figure.update_xaxes(title="layer (0 = embeddings)", range=[-0.45, most + 0.45], zeroline=False,
                         tickvals=list(range(most + 1)) if most <= 24 else None, showgrid=False)
-    figure.update_yaxes(tickformat=".0%" if form == ".1%" else ".3~f", title_text=plotly(title),
+    figure.update_yaxes(tickformat=".1~%" if form == ".1%" else ".3~f", title_text=plotly(title),
                         range=[low, high])
     return theme.dress(figure, 430)
 
 
-def _references(figure, references, low: float, form: str) -> None:
+def _references(figure, references, low: float, high: float, form: str) -> None:
     """Grey lines with their names at the right; those below the figure are written at its foot."""
-    below, written = [], {}
-    for label, value in references:
-        written.setdefault(format(value, form), []).append(label)
-    for number, (label, value) in enumerate(references):
-        alike = written[format(value, form)]   # they would be written one over the other
-        if label != alike[0]:
-            continue
-        text = f"{plotly(', '.join(alike))} {format(value, form)}"
-        note = {"showarrow": False, "xanchor": "right", "x": 1, "xref": "paper",
-                "font": {"color": theme.colour("baseline"), "size": 12}}
-        if value < low:
-            below.append(text)
-            continue
-        figure.add_hline(value, line={"dash": ("dot", "dash", "longdash", "dashdot")[number % 4],
-                                      "color": theme.colour("baseline"), "width": 1.4})
-        figure.add_annotation(text=text, y=value, yanchor="bottom", **note)
-    if below:
-        figure.add_annotation(text=" · ".join(below) + " ↓", y=0, yref="paper", yanchor="bottom",
-                              **note)
+    written: dict[str, tuple[float, list[str]]] = {}
+    for label, value in references:  # alike, they would be written one over the other
+        written.setdefault(format(value, form), (value, []))[1].append(label)
+    lines = [(value, f"{plotly(', '.join(names))} {text}") for text, (value, names) in written.items()]
+    note = {"showarrow": False, "xref": "paper", "font": {"color": theme.colour("baseline"), "size": 12}}
+    sides = _sides([value for value, _ in lines], CLOSE * (high - low))
+    for number, ((value, text), side) in enumerate(zip(lines, sides, strict=True)):
+        if value >= low:
+            figure.add_hline(value, line={"dash": ("dot", "dash", "longdash", "dashdot")[number % 4],
+                                          "color": theme.colour("baseline"), "width": 1.4})
+            figure.add_annotation(text=text, y=value, **side, **note)
+    if below := [text for value, text in lines if value < low]:
+        figure.add_annotation(text=" · ".join(below) + " ↓", y=0, yref="paper", **ABOVE, **note)
+
+
+#: Lines nearer to each other than this share of the axis cannot both have their name above them.
+CLOSE = 0.06
+ABOVE = {"x": 1, "xanchor": "right", "yanchor": "bottom"}
+BELOW, LEFT = {**ABOVE, "yanchor": "top"}, {**ABOVE, "x": 0, "xanchor": "left"}
+
+
+def _sides(values: Sequence[float], close: float) -> list[dict]:
+    """Where each line's name goes so that none covers another: above its line, else below it, else left."""
+    sides: dict[int, dict] = {}
+    before, above = None, ABOVE
+    for place in sorted(range(len(values)), key=values.__getitem__, reverse=True):
+        near = before is not None and values[before] - values[place] < close
+        above = ABOVE if not near else BELOW if above is ABOVE else LEFT
+        sides[place], before = above, place
+    return [sides[place] for place in range(len(values))]
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -178,6 +189,32 @@ def intervals(rows: Sequence[tuple[str, float, float, float, str]], title: str,
                         autorange="reversed", zeroline=False, showgrid=False)
     figure.update_xaxes(title=plotly(title), zeroline=False, range=range_)
     return theme.dress(figure, height or 90 + 34 * len(names))
+
+
+def mix(curves: Sequence[tuple[str, str, pd.DataFrame]]):
+    """Two panels over the layers: their weights in the mix of all, and what each adds to those below.
+
+    Args:
+        curves: (name, meaning of the colour, the rows of one checkpoint in ``Result.mixes``).
+    """
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(1, 2, subplot_titles=("weight in the mix", "gain over the layers below"))
+    for name, meaning, table in curves:
+        look = {"name": plotly(name), "marker": {"color": theme.colour(meaning)}, "legendgroup": name}
+        figure.add_bar(x=table.layer, y=table.weight, showlegend=len(curves) > 1, **look, row=1, col=1,
+                       hovertemplate="layer %{x}: %{y:.3f}<extra></extra>")
+        bars = {"type": "data", "symmetric": False, "array": table.gain_high - table.gain,
+                "arrayminus": table.gain - table.gain_low, "color": theme.colour("text"), "thickness": 1.2}
+        figure.add_bar(x=table.layer, y=table.gain, showlegend=False, **look, row=1, col=2,
+                       error_y=bars if table.gain_low.notna().any() else None,
+                       hovertemplate="layer %{x}: %{y:+.1%}<extra></extra>")
+    figure.update_xaxes(title="layer (0 = embeddings)", showgrid=False, zeroline=False, dtick=1,
+                        range=[-0.6, max(t.layer.max() for *_, t in curves) + 0.6])
+    figure.update_yaxes(tickformat=".1~%", zeroline=True, col=2)
+    figure.update_annotations(font_size=13)
+    return theme.dress(figure, 280, margin={"l": 10, "r": 10, "t": 50, "b": 10},
+                       legend={"orientation": "h", "y": 1.12, "yanchor": "bottom", "x": 0})
 
 
 def onsets(rows: Sequence[tuple[str, float, float, float, str]], title: str):

@@ -29,7 +29,8 @@ $n\log_2 K / L$, where $L$ is the online code of Voita and Titov (2020) in bits;
 *Expected layer*, from probes on layers 0 to $\ell$ mixed by learnt weights (Tenney et al. 2019):
 $\sum_\ell \ell\,\Delta_\ell \,/ \sum_\ell \Delta_\ell$ with
 $\Delta_\ell = \mathrm{score}(0..\ell) - \mathrm{score}(0..\ell-1)$. It is not shown where the whole
-gain is not significant.
+gain is not significant. Layers are standardised before they are mixed; those that say the same share their
+weights as chance has it.
 
 What a probe finds is *in* the states; whether the model uses it is another question (the view *Use*).
 Alain and Bengio 2016; Belinkov 2022.
@@ -54,6 +55,7 @@ def show(look) -> None:
     sizes(look, result)
     if len(both.checkpoints) > 1:
         change(look, both)
+    mixed(look, both)
     numbers(both)
     exports.show(look, both)
 
@@ -195,6 +197,18 @@ def change(look, both) -> None:
                + (" and ".join(parts) or "no layer differs significantly")
                + " (paired bootstrap, corrected after Holm). Best there: "
                + said(theirs.layer[theirs.best].tolist()) + ".")
+
+
+def mixed(look, both) -> None:
+    """The learnt weights of the layers, and what each adds, of one or two checkpoints."""
+    if not len(both.mixes):
+        return
+    st.markdown("##### All layers mixed: what is each one's part?")
+    curves = [(choice.label, meaning, both.mixes[both.mixes.checkpoint == choice.label])
+              for choice, meaning in look.sides if choice.label in both.checkpoints]
+    name = f"{look.chosen.stem}-mix-{look.asked.task}".replace(":", "-")
+    frame.figure(figures.mix(curves), name, "mix")
+    frame.download_csv(both.mixes, name, "Mix (CSV)", key="mix_csv")
 
 
 def numbers(both) -> None:
