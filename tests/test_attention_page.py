@@ -242,6 +242,7 @@ def test_what_heads_cost_on_held_out_texts(runs, model, tiny_run):
     before, after = held_out_loss(model, rows), held_out_loss(without_heads(model, [(1, 0)]), rows)
     assert at.metric[0].value == f"{after.mlm:.3f}"
     assert at.metric[0].delta == f"{after.mlm - before.mlm:+.3f} without them"
+    assert at.metric[1].delta == f"{100 * (after.accuracy - before.accuracy):+.1f} points without them"
     assert [m.label for m in at.metric][2:] == ["Pair loss (nats)", "Pairs right"]
     curve = next(f for f in figures(at) if len(f["data"]) == 2 and f["data"][1]["name"] == "yours")
     assert curve["layout"]["xaxis"]["title"]["text"].startswith("share of the heads")

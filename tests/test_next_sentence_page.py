@@ -228,7 +228,7 @@ def test_a_run_without_its_corpus_offers_to_make_it_again(own_runs):
     run.write_config(run.config(), corpus={**run.config_record()["corpus"], "path": "/nowhere"})
     at = app("next_sentence", run="tiny", view=COHERENCE, places="100")
     assert not at.exception and "no longer here" in at.error[0].value.replace("\\", "")
-    assert "documents of sotu" in plain(at) and "is not known" in plain(at)  # others, meanwhile
+    assert "documents of miniworld" in plain(at) and "is not known" in plain(at)  # others, meanwhile
     at = fine(at.button(key="prepare_again").click().run())
     assert "documents that tiny was not trained on" in plain(at) and "is not known" not in plain(at)
 

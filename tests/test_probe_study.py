@@ -487,6 +487,9 @@ def test_trees_and_what_is_used_on_the_command_line(own_root, tmp_path, capsys, 
     assert main([*asked, str(tmp_path / "out"), "--trees"]) == 0
     said = capsys.readouterr().out
     table = pd.read_csv(tmp_path / "out" / "trees.csv")
+    words = (tmp_path / "out" / "methods.md").read_text("utf-8")
+    assert "20 training sentences" in words and "random weights" in words and "at most 2000 epochs" in words
+    assert "- John Hewitt and Christopher D. Manning. 2019." in words and "Elazar" not in words
     layers, _ = structural_kept(open_run("tiny").checkpoints()[-1].path, open_source(tree).gold,
                                 StructuralConfig(max_train=20, max_valid=10, max_test=10), kept_only=True)
     trained = table[~table["checkpoint"].str.contains("random")]
@@ -495,6 +498,10 @@ def test_trees_and_what_is_used_on_the_command_line(own_root, tmp_path, capsys, 
     assert main([*asked, str(tmp_path / "used.csv"), "--amnesic", "--task", "upos"]) == 0
     said = capsys.readouterr().out
     assert "excess" in said and "Of 10 test sentences the intervals are rough" in said
+    assert main([*asked, str(tmp_path / "used.md"), "--amnesic", "--task", "upos"]) == 0
+    words = (tmp_path / "used.md").read_text("utf-8")
+    assert "Part of speech (UPOS)" in words and "LEACE (Belrose et al. 2023)" in words
+    assert "at most 20 training and 10 validation" in words and "- Yanai Elazar" in words
     small = AmnesicConfig(max_train=20, max_valid=10, max_test=10)
     kept = amnesic_kept(open_run("tiny").checkpoints()[-1].path, open_source(tree).items("upos"), small,
                         kept_only=True)

@@ -219,6 +219,8 @@ def test_trees_are_drawn_over_the_gold_ones(runs, treebank):
     names = {trace["name"] for trace in tree["data"] if trace["x"]}
     assert ("recovered, not in the gold tree" in names) == bool((~own.gold).any())
     assert f"{int(own.gold.sum())} of " in plain(at)
+    assert "structural probe (Hewitt and Manning 2019)" in at.code[0].value
+    assert "random weights" not in at.code[0].value
     sizes = {name: len(part) for name, part in chosen(open_source(treebank).gold, config).items()}
     assert (f"{sizes['training']} training, {sizes['validation']} validation and {sizes['test']} test"
             in plain(at))
@@ -245,6 +247,7 @@ def test_what_the_model_uses_is_the_amnesic_result(runs, treebank, monkeypatch):
     text = plain(at)
     assert (f"costs more than chance in {layers.said(needed)}" if needed else
             "in no layer does removing it cost more") in text
+    assert "- Yanai Elazar" in at.code[0].value
     assert f"measured on {int(own.sentences.max())} test sentences" in text
     assert ("rough" in text) == bool(own.sentences.min() < 30)
     assert at.dataframe[0].value["mlm"].tolist() == pytest.approx(table.mlm.tolist())

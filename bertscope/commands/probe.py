@@ -111,13 +111,14 @@ def _structure(args, asked: Request) -> int:
     from bertscope.commands import probe_structure
 
     probe_structure.refuse_unused(args)
-    path = probe_structure.output(args.output, args.trees)
+    paths = probe_structure.output(args.output, args.trees)
     with _bar() as told:
-        table = probe_structure.tables(asked, args.trees, told, _sizes(args))
+        table, said = probe_structure.tables(asked, args.trees, told, _sizes(args))
     probe_structure.show(table, args.trees)
-    if path:
-        probe_structure.save(table, path)
-        print(f"Written: {path}")
+    for path in paths:
+        probe_structure.save(table, said, path)
+    if paths:
+        print("Written: " + ", ".join(map(str, paths)))
     return 0
 
 

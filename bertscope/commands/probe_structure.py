@@ -41,8 +41,9 @@ def refuse_unused(args) -> None:
         raise BertScopeError("--amnesic is about one task at a time.")
 
 
-def tables(asked: Request, trees: bool, progress: Progress | None, sizes: dict[str, int]) -> pd.DataFrame:
-    """A row per checkpoint and layer, and for trees also for random weights.
+def tables(asked: Request, trees: bool, progress: Progress | None, sizes: dict[str, int],
+           ) -> tuple[pd.DataFrame, str]:
+    """A row per checkpoint and layer, and for trees also for random weights; and what was done, in words.
 
     The amnesic control is about the task asked (``upos``).
 
@@ -60,14 +61,9 @@ def tables(asked: Request, trees: bool, progress: Progress | None, sizes: dict[s
     source = open_source(asked.data, asked.split_seed, asked.unique)
     if source.gold is None:
         raise BertScopeError("A table has no trees and no masked words; give miniworld or a CoNLL-U file.")
-    found, sizes = [], {SIZES[name]: most for name, most in sizes.items()}
-    for subject in asked.subjects():
-        if not trees:
-            found.append(_amnesic(asked, source, subject, sizes, progress))
-            continue
-        for random in (False, True) if asked.protocol.random else (False,):
-            found.append(_trees(asked, source.gold, subject, sizes, random, progress))
-    return pd.concat(found, ignore_index=True)
+    sizes = {SIZES[name]: most for name, most in sizes.items()}
+    found, said = (_trees if trees else _amnesic)(asked, source, sizes, progress)
+    return pd.concat(found, ignore_index=True), said
 
 
 def show(table: pd.DataFrame, trees: bool) -> None:
@@ -87,48 +83,60 @@ def show(table: pd.DataFrame, trees: bool) -> None:
         print(note)
 
 
-def _trees(asked: Request, gold, subject, sizes: dict[str, int], random: bool, progress) -> pd.DataFrame:
+def _trees(asked: Request, source, sizes: dict[str, int], progress) -> tuple[list[pd.DataFrame], str]:
     from bertscope.analysis.probing.kept_trees import structural_kept
     from bertscope.analysis.probing.structural import StructuralConfig, chosen
+    from bertscope.analysis.probing.structure_methods import of_trees
     from bertscope.analysis.probing.tree_peak import best_layers
 
-    config = StructuralConfig(seed=asked.seeds[0], **sizes)
-    layers, edges = structural_kept(subject.path, gold, config, random, progress)
-    best = best_layers(edges, chosen(gold, config)["test"])
-    name = f"{subject.name}, random weights" if random else subject.name
-    return layers.assign(checkpoint=name, best=layers["layer"].isin(best))
+    gold, config, found = source.gold, StructuralConfig(seed=asked.seeds[0], **sizes), []
+    subjects, test = asked.subjects(), chosen(source.gold, config)["test"]
+    for subject in subjects:
+        for random in (False, True) if asked.protocol.random else (False,):
+            layers, edges = structural_kept(subject.path, gold, config, random, progress)
+            name = f"{subject.name}, random weights" if random else subject.name
+            found.append(layers.assign(checkpoint=name, best=layers["layer"].isin(best_layers(edges, test))))
+    return found, of_trees([subject.name for subject in subjects], gold, config, asked.protocol.random)
 
 
-def _amnesic(asked: Request, source, subject, sizes: dict[str, int], progress) -> pd.DataFrame:
+def _amnesic(asked: Request, source, sizes: dict[str, int], progress) -> tuple[list[pd.DataFrame], str]:
     from bertscope.analysis.probing.amnesic import AmnesicConfig
     from bertscope.analysis.probing.kept_trees import amnesic_kept
+    from bertscope.analysis.probing.structure_methods import of_amnesic
 
     items = source.items(asked.tasks[0] if asked.tasks else "upos", asked.split_seed, asked.apart)
-    table = amnesic_kept(subject.path, items, AmnesicConfig(seed=asked.seeds[0], **sizes), progress)
-    return table[table["removed"] == "task"].assign(checkpoint=subject.name, task=items.task)
+    config, subjects, found = AmnesicConfig(seed=asked.seeds[0], **sizes), asked.subjects(), []
+    for subject in subjects:
+        table = amnesic_kept(subject.path, items, config, progress)
+        found.append(table[table["removed"] == "task"].assign(checkpoint=subject.name, task=items.task))
+    return found, of_amnesic([subject.name for subject in subjects], items, config)
 
 
-def output(path: Path | None, trees: bool) -> Path | None:
-    """Where the table goes: the file, or one in the folder.
+def output(path: Path | None, trees: bool) -> list[Path]:
+    """Where the table and the paragraph on methods go: a file for one of them, or a folder for both.
 
     Raises:
-        BertScopeError: it is neither CSV nor Parquet.
+        BertScopeError: the file's ending is none that is written.
     """
     if path is None:
-        return None
-    if path.suffix not in ("", ".csv", ".parquet"):
-        raise BertScopeError(f"This table is written as .csv or .parquet, not as {path.suffix}.")
-    return path if path.suffix else path / ("trees.csv" if trees else "amnesic.csv")
+        return []
+    if path.suffix not in ("", ".csv", ".parquet", ".md"):
+        raise BertScopeError("This result is written as .csv, .parquet or .md (methods), not as "
+                             f"{path.suffix}.")
+    return [path] if path.suffix else [path / ("trees.csv" if trees else "amnesic.csv"), path / "methods.md"]
 
 
-def save(table: pd.DataFrame, path: Path) -> None:
-    """Write the table as the path's ending says.
+def save(table: pd.DataFrame, said: str, path: Path) -> None:
+    """Write what the path's ending says.
 
     Raises:
         BertScopeError: it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        (table.to_parquet if path.suffix == ".parquet" else table.to_csv)(path, index=False)
+        if path.suffix == ".md":
+            path.write_text(said, "utf-8")
+        else:
+            (table.to_parquet if path.suffix == ".parquet" else table.to_csv)(path, index=False)
     except OSError as error:
         raise BertScopeError(f"{path} cannot be written: {error.strerror or error}.") from None

@@ -15,6 +15,7 @@ def offer(run) -> None:
         st.caption("It is a cache beside the runs, and can be made once more from the run's configuration.")
         if not st.button("Prepare it again", icon=":material/refresh:", key="prepare_again"):
             return
+    place.empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(0.0, text="starting")
         st.button("Cancel", icon=":material/close:", key="prepare_again_cancel")

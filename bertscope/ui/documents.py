@@ -10,11 +10,11 @@ import streamlit as st
 
 from bertscope.corpus.sources import BUILT_IN
 from bertscope.errors import BertScopeError, CorpusGone
-from bertscope.ui import frame, waiting
+from bertscope.ui import frame, texts, waiting
 from bertscope.ui.selection import Choice
 
 HELD_OUT, UPLOAD = "held out by the run", "a file that I upload"
-#: For checkpoints of others, and for runs whose own corpus is gone: real prose with its order kept.
+#: For checkpoints of others: real prose with its order kept.
 INSTEAD = "sotu"
 ENDINGS = ("txt", "jsonl", "conllu", "parquet")
 MOST_MEGABYTES = 64
@@ -59,8 +59,9 @@ def parts(choice: Choice, source: str):
                                 lambda progress: held_out.of_run(run), "the documents")
         except CorpusGone as gone:
             frame.show_error(gone)
-            st.caption(f":material/info: Until then, documents of {INSTEAD} are read instead.")
-            source = INSTEAD
+            own = texts.corpus_of(choice)  # in the words that the run knows
+            source = own if own in BUILT_IN else INSTEAD
+            st.caption(f":material/info: Until then, other documents of {source} are read.")
     return waiting.kept(("documents", source_fingerprint(source), source),
                         lambda progress: held_out.of_corpus(source, progress=progress), "the documents")
 

@@ -8,6 +8,16 @@ from bertscope.analysis.probing.uncertainty import ALPHA, RESAMPLES, few
 from bertscope.analysis.probing.versions import versions
 
 REFERENCES = {
+    "Belrose et al. 2023": "Nora Belrose et al. 2023. LEACE: Perfect linear concept erasure in closed form. "
+    "NeurIPS.",
+    "Elazar et al. 2021": "Yanai Elazar, Shauli Ravfogel, Alon Jacovi and Yoav Goldberg. 2021. Amnesic "
+    "probing: behavioral explanation with amnesic counterfactuals. TACL 9.",
+    "Hall Maudslay and Cotterell 2021": "Rowan Hall Maudslay and Ryan Cotterell. 2021. Do syntactic probes "
+    "probe syntax? Experiments with Jabberwocky probing. NAACL.",
+    "Hewitt and Manning 2019": "John Hewitt and Christopher D. Manning. 2019. A structural probe for finding "
+    "syntax in word representations. NAACL.",
+    "Ravfogel et al. 2020": "Shauli Ravfogel et al. 2020. Null it out: guarding protected attributes by "
+    "iterative nullspace projection. ACL.",
     "Alain and Bengio 2016": "Guillaume Alain and Yoshua Bengio. 2016. Understanding intermediate "
     "layers using linear classifier probes. arXiv:1610.01644.",
     "Conneau et al. 2018": "Alexis Conneau, German Kruszewski, Guillaume Lample, Loïc Barrault and "
@@ -34,12 +44,16 @@ REFERENCES = {
 
 def methods(result: Result) -> str:
     """Markdown: a paragraph with its citations, and the list of what is cited."""
-    said = " ".join([_tasks(result), _representation(result), _probe(result), _baselines(result),
-                     _extras(result), _uncertainty(result), _versions()])
-    said = " ".join(said.split())
-    cited = [f"- {full}" for short, full in sorted(REFERENCES.items())
+    return cited(_tasks(result), _representation(result), _probe(result), _baselines(result),
+                 _extras(result), _uncertainty(result))
+
+
+def cited(*sentences: str) -> str:
+    """A paragraph of sentences, with the versions that computed it and the list of what they cite."""
+    said = " ".join(" ".join([*sentences, _versions()]).split())
+    found = [f"- {full}" for short, full in sorted(REFERENCES.items())
              if short in said or short.replace(" and ", " & ") in said]
-    return f"{said}\n\n" + "\n".join(cited) + "\n"
+    return f"{said}\n\n" + "\n".join(found) + "\n"
 
 
 def _tasks(result: Result) -> str:

@@ -42,6 +42,7 @@ def record(result: Result) -> dict:
                                                     "batch": mlp.BATCH, "decays": list(mlp.DECAYS)},
             "fractions": list(codelength.FRACTIONS)},
         "uncertainty": {"unit": "sentence and seed", "resamples": RESAMPLES, "confidence": 0.95,
+                        "interval": "percentiles, widened by t over sentences",
                         "correction": "Holm", "alpha": ALPHA},
         "scores": rows(result.scores),
         "summary": rows(result.summary),

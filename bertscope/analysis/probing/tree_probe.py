@@ -89,7 +89,7 @@ def fit(train: Sequence[Example], valid: Sequence[Example], rank: int, epochs: i
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
         optimiser, factor=DECAY, patience=0, threshold=BETTER, threshold_mode="abs")
     best, lowest, at, epoch = B.detach().clone(), _loss(B, held_out), 0, 0
-    epochs = max(epochs, -(-FEWEST_STEPS // len(batches)))
+    epochs = most_epochs(epochs, len(train))
     while epoch < epochs and epoch < at + PATIENCE and optimiser.param_groups[0]["lr"] > SMALLEST_RATE:
         if check:
             check(epoch / epochs)
@@ -103,6 +103,11 @@ def fit(train: Sequence[Example], valid: Sequence[Example], rank: int, epochs: i
         if loss < lowest - BETTER:
             best, lowest, at = B.detach().clone(), loss, epoch
     return Map(best.numpy(), scale, lowest, at)
+
+
+def most_epochs(asked: int, sentences: int) -> int:
+    """Few sentences are gone through more often than asked."""
+    return max(asked, -(-FEWEST_STEPS // -(-sentences // BATCH)))
 
 
 def _batches(examples: Sequence[Example], scale: float) -> list[_Padded]:

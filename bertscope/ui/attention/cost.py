@@ -97,7 +97,8 @@ def losses(look: Look, found, heads_off) -> None:
     for column, (label, field, form, less) in zip(frame.beside(len(numbers), "narrow_losses"), numbers):
         old = getattr(before, field)
         new = getattr(after, field) if after else None
-        change = None if new is None else (form.replace("{:", "{:+") + " without them").format(new - old)
+        change = None if new is None else (f"{new - old:+.3f}" if less else f"{100 * (new - old):+.1f} points") \
+            + " without them"
         column.metric(label, form.format(old if new is None else new), change,
                       delta_color="inverse" if less else "normal")
 

@@ -72,11 +72,13 @@ def table(look: Look, feed, ids: list[int], step: int, key: str) -> bool:
     rows["per million"] = 1e6 * rows["seen"] / max(int(counted.seen.sum()), 1)
     if look.other and look.other.run and look.other.checkpoint and step == look.chosen.checkpoint.step:
         with compared.aside(look.other):
-            rows[f"seen by {shorten(look.other.label, 24)}"] = seen_by(look.other, rows["piece"])
+            rows.insert(2, f"by {shorten(look.other.label, 24)}", seen_by(look.other, rows["piece"]))
     rows = rows.sort_values("seen", ascending=False, kind="stable")
     st.dataframe(rows, hide_index=True, width=620, key=key,
                  height="content" if len(rows) < 12 else 420,
                  column_config={
+                     **{name: st.column_config.NumberColumn(format="localized") for name in rows
+                        if name.startswith("by ")},
                      "seen": st.column_config.NumberColumn("seen, times", format="localized"),
                      "to predict": st.column_config.NumberColumn("of these to predict",
                                                                  format="localized"),

@@ -39,6 +39,11 @@ def show(look, result, about: str | None = None) -> None:
         frame.download("Record (JSON)", lambda: report.to_json(result).encode(), f"{stem}.json", "probe_json")
         frame.download("Each seed (CSV)", lambda: result.scores.to_csv(index=False).encode(),
                        f"{stem}-seeds.csv", "probe_seeds_csv")
+    paragraph(methods(result))
+
+
+def paragraph(text: str) -> None:
+    """What was done, in the words of a paper."""
     with st.expander("Methods paragraph, with citations", icon=":material/article:"):
         st.caption("Says exactly what was done here. Copy it with the button at its corner.")
-        st.code(methods(result), language=None, wrap_lines=True)
+        st.code(text, language=None, wrap_lines=True)

@@ -14,7 +14,8 @@ training sentences, with the strength of the penalty chosen on validation senten
 others. Features are standardised on the training part alone; no sentence is in two parts.
 
 **Intervals** are 95 % intervals from a bootstrap over test *sentences* (words of one sentence are not
-independent) and seeds. **The shaded layers are the best set**: all that are not significantly below
+independent) and seeds, widened as a t distribution over so many sentences asks (Hesterberg 2015). **The
+shaded layers are the best set**: all that are not significantly below
 the best one (paired bootstrap, corrected for their number after Holm 1979 and for the best one having
 been chosen by looking, Hsu 1981). A peak of one layer that
 others come near to says little.

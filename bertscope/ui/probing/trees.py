@@ -108,6 +108,7 @@ def curves(look, found, random) -> None:
     import numpy as np
     import pandas as pd
 
+    from bertscope.analysis.probing.structure_methods import of_trees
     from bertscope.analysis.probing.uncertainty import few
 
     measure = st.segmented_control("Measure", list(MEASURES), default="UUAS", required=True,
@@ -137,6 +138,8 @@ def curves(look, found, random) -> None:
                       ignore_index=True)
     with st.container(horizontal=True):
         exports.tables(table, name, "tree")
+    exports.paragraph(of_trees([choice.label for choice, *_ in found], look.source.gold, found[0][2].asked,
+                               random is not None))
 
 
 def peak(own) -> list[int]:

@@ -32,6 +32,7 @@ SIZES = {"300": (300, 100, 200), "1,000": (1000, 200, 300)}
 
 def show(look) -> None:
     from bertscope.analysis.probing.amnesic import AmnesicConfig
+    from bertscope.analysis.probing.structure_methods import of_amnesic
 
     items = data.items(look.source, look.asked.task, look.asked.apart)
     if items.kind != "word":
@@ -43,27 +44,24 @@ def show(look) -> None:
                                       key="erase_method", bind="query-params") or "LEACE"
         size = st.segmented_control("Training sentences", list(SIZES), default="300", required=True,
                                     key="erase_size", bind="query-params") or "300"
-    found = compared.each(look.sides, lambda choice, _: removed(look, choice, items, METHODS[method],
-                                                                SIZES[size]))
+    config = AmnesicConfig(METHODS[method], **dict(zip(("max_train", "max_valid", "max_test"), SIZES[size])))
+    found = compared.each(look.sides, lambda choice, _: removed(look, choice, items, config))
     if not found:
         st.caption("The model reads the test sentences anew for each layer and each control: a minute or "
                    "more.")
         return
     excess(look, found)
-    config = AmnesicConfig()
-    st.caption(f"Learnt from up to {SIZES[size][0]:,} training and {SIZES[size][1]:,} validation sentences, "
-               f"each masked {config.rounds} times; measured on {int(found[0][2].sentences.max()):,} test "
-               f"sentences and against {config.controls} random removals; seed {config.seed}. "
-               f"{markdown(look.source.note)}")
+    st.caption(f"Learnt from up to {config.max_train:,} training and {config.max_valid:,} validation "
+               f"sentences, each masked {config.rounds} times; measured on "
+               f"{int(found[0][2].sentences.max()):,} test sentences and against {config.controls} random "
+               f"removals; seed {config.seed}. {markdown(look.source.note)}")
     numbers(look, found)
+    exports.paragraph(of_amnesic([choice.label for choice, *_ in found], items, config))
 
 
-def removed(look, choice, items, method: str, sizes: tuple[int, int, int]):
+def removed(look, choice, items, config):
     """``kept_trees.amnesic_kept`` of a checkpoint; None while it waits or is cancelled."""
-    from bertscope.analysis.probing.amnesic import AmnesicConfig
     from bertscope.analysis.probing.kept_trees import amnesic_kept
-
-    config = AmnesicConfig(method, max_train=sizes[0], max_valid=sizes[1], max_test=sizes[2])
 
     def ask(told=None, kept_only: bool = False):
         return amnesic_kept(choice.path, items, config, told, results.opener(look), kept_only)
