@@ -36,7 +36,7 @@ from functools import lru_cache
 
 from bertscope.corpus.conllu import Sentence, Word
 from bertscope.corpus.miniworld.derivation import Derivation, Token, Uniforms
-from bertscope.corpus.miniworld.lexicon import PLUR, TOPICS, noun
+from bertscope.corpus.miniworld.lexicon import TOPICS, noun
 from bertscope.errors import BertScopeError
 
 #: Raise it when the text of any (seed, index) changes.
