@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
+import types
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -669,7 +670,10 @@ def _prepare_in_a_process(config, root, start, results):
                  (made.path / "store" / "ids.bin").stat().st_ino))
 
 
-def test_two_processes_at_once_build_it_once(tmp_path, corpus):
+def test_two_processes_at_once_build_it_once(tmp_path, corpus, monkeypatch):
+    # A page that was tested in this process before has left its script as the main module, and a new
+    # process would begin by running it.
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
     context = multiprocessing.get_context("spawn")
     start, results = context.Event(), context.Queue()
     config = CorpusConfig(source=str(corpus), vocab_size=128)

@@ -66,9 +66,9 @@ def test_batched_is_the_formula(models, family, variant):
     scores = score(ours, SENTENCES, variant)
     for sentence, found in zip(SENTENCES, scores, strict=True):
         expected = by_the_formula(reference, sentence, variant)
-        np.testing.assert_allclose(found.log_probabilities, expected, atol=1e-5)
+        np.testing.assert_allclose(found.log_probabilities, expected, rtol=0, atol=5e-5)  # float32
         assert found.pll == pytest.approx(sum(expected), abs=1e-4)
-        np.testing.assert_allclose(found.bits, [-x / math.log(2) for x in expected], atol=2e-5)
+        np.testing.assert_allclose(found.bits, [-x / math.log(2) for x in expected], rtol=0, atol=7e-5)
     everything = [x for s in SENTENCES for x in by_the_formula(reference, s, variant)]
     assert pseudo_perplexity(scores) == pytest.approx(math.exp(-np.mean(everything)), rel=1e-4)
 
@@ -77,7 +77,7 @@ def test_small_batches_are_one_large_one(model, monkeypatch):
     expected = [s.pll for s in score(model, SENTENCES)]
     monkeypatch.setitem(activations.BATCH_PIECES, "cpu", 17)
     monkeypatch.setattr(scoring, "MOST_LOGITS", 1)
-    np.testing.assert_allclose([s.pll for s in score(model, SENTENCES)], expected, atol=1e-5)
+    np.testing.assert_allclose([s.pll for s in score(model, SENTENCES)], expected, atol=5e-5)
 
 
 def test_words_gather_their_pieces(model):
@@ -107,7 +107,7 @@ def test_a_word_from_left_to_right_is_a_probability(model, models):
         + log_p(["[CLS]", "a", "dog", "walk", "[MASK]", "[SEP]"], 4, "##ed")
     assert found.words[-1].bits == pytest.approx(-both / math.log(2), abs=1e-4)
     (original,) = score(model, ["a dog walked"])
-    assert original.log_probabilities[:2] == pytest.approx(found.log_probabilities[:2], abs=1e-5)
+    assert original.log_probabilities[:2] == pytest.approx(found.log_probabilities[:2], abs=5e-5)
     assert abs(original.log_probabilities[2] - found.log_probabilities[2]) > 1e-3
 
 
@@ -124,7 +124,7 @@ def test_equal_masked_sentences_are_run_once(model, monkeypatch):
     assert len(seen) == len(set(seen)) == 5  # 3 + 3 + 3, "the [MASK] sat" and the third shared
     np.testing.assert_array_equal(a.log_probabilities, c.log_probabilities)
     alone = score(model, ["the dog sat"])[0]
-    np.testing.assert_allclose(b.log_probabilities, alone.log_probabilities, atol=1e-5)
+    np.testing.assert_allclose(b.log_probabilities, alone.log_probabilities, atol=5e-5)
 
 
 def test_unlike_a_whole_forward_nothing_is_unmasked(model):
@@ -146,7 +146,7 @@ def test_two_segments_keep_their_types(model, models):
             encoded.token_type_ids)[None]).logits[0, place].log_softmax(-1)
     number = found.places.tolist().index(place)
     assert found.log_probabilities[number] == pytest.approx(
-        float(logits[encoded.input_ids[place]]), abs=1e-5)
+        float(logits[encoded.input_ids[place]]), abs=5e-5)
     assert [w.text for w in found.words] == ["the", "cat", "a", "dog", "walked"]
 
 
