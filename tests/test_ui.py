@@ -107,3 +107,21 @@ def test_long_curves_are_thinned_to_a_bound_and_keep_their_ends():
 def test_durations():
     assert [duration(s) for s in (0.4, 75, 3700, float("inf"))] \
         == ["0 s", "1 min 15 s", "1 h 1 min", "0 s"]
+
+
+def test_a_downloaded_picture_has_the_theme_of_the_page_it_was_asked_for_on(monkeypatch):
+    from concurrent.futures import ThreadPoolExecutor
+    from types import SimpleNamespace
+
+    from bertscope.ui import frame, theme
+    from bertscope.ui.components import packed
+
+    seen, given = SimpleNamespace(type="dark"), []
+    monkeypatch.setattr(theme, "st", SimpleNamespace(context=SimpleNamespace(theme=seen)))
+    monkeypatch.setattr(frame.st, "download_button", lambda label, make, **more: given.append(make))
+    frame.download("Picture", lambda: packed.page("arcs.js", "", b"", "title"), "picture.html", "key")
+    ground = f"background: {theme.colour('background')}".encode()
+    seen.type = None  # the click comes in a thread of the server's, without a visitor
+    with ThreadPoolExecutor(1) as server:
+        assert ground in server.submit(given[0]).result()
+    assert not theme.dark()

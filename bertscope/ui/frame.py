@@ -14,7 +14,7 @@ from bertscope.errors import BertScopeError, CorpusGone
 from bertscope.ui import corpus_again, sidebar
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import markdown
-from bertscope.ui.theme import colour, plotly_config
+from bertscope.ui.theme import colour, plotly_config, remember
 
 PAGES = "pages"
 TRAIN_PAGE = f"{PAGES}/train.py"
@@ -178,7 +178,7 @@ def beside(count: int, key: str) -> list:
 def download(label: str, make, name: str, key: str, help: str | None = None) -> None:
     """The file that ``make()`` returns, made when it is asked for. (With the bytes themselves the browser
     would fetch them for a button that nobody presses, and complain if the run is deleted meanwhile.)"""
-    st.download_button(label, make, file_name=name, mime=mimetypes.guess_type(name)[0],
+    st.download_button(label, remember(make), file_name=name, mime=mimetypes.guess_type(name)[0],
                        icon=":material/download:", on_click="ignore", key=key, type="tertiary", help=help)
 
 

@@ -6,6 +6,8 @@ Blue is the chosen checkpoint, orange the one it is compared with, grey a baseli
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 
 import streamlit as st
@@ -43,8 +45,28 @@ def picture(name: str) -> str:
     return (Path(__file__).parent / f"{name}.svg").read_text("utf-8")
 
 
+#: The theme in which a file is made that is asked for later; None where the page says it.
+_remembered: ContextVar[bool | None] = ContextVar("dark", default=None)
+
+
 def dark() -> bool:
-    return st.context.theme.type == "dark"
+    remembered = _remembered.get()
+    return st.context.theme.type == "dark" if remembered is None else remembered
+
+
+def remember(make: Callable) -> Callable:
+    """``make`` in the theme of now, whenever it is called: Streamlit makes a file that is clicked for in a
+    thread of its own, which knows no visitor."""
+    now = dark()
+
+    def made():
+        before = _remembered.set(now)
+        try:
+            return make()
+        finally:
+            _remembered.reset(before)
+
+    return made
 
 
 def colour(meaning: str) -> str:
