@@ -233,6 +233,17 @@ def test_domain_adaptation_begins_where_the_other_run_ended(root, text, tmp_path
         run_config({"training.init_from": str(tmp_path)})
 
 
+def test_what_the_machine_lacks_stands_in_the_runs_status(root, text, monkeypatch):
+    from bertscope.training import machine
+
+    run = make(root, "lacking", text, training__steps=10, training__tensorboard=True)
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
+    with pytest.raises(BertScopeError, match="pip install tensorboard"):
+        train(run)
+    status = run.status()
+    assert status["state"] == "failed" and "pip install tensorboard" in status["message"]
+
+
 def test_tensorboard_files_and_gradient_checkpointing(root, text):
     run = make(root, "events", text, training__steps=10, training__tensorboard=True,
                training__gradient_checkpointing=True)

@@ -33,14 +33,15 @@ def train(run: Run) -> None:
     Raises:
         BertScopeError: the data, the configuration or a saved state cannot be used.
     """
-    accelerator = machine.accelerator(run, run.settings().training)
+    main = machine.is_first()
     with ExitStack() as stack:
-        if accelerator.is_main_process:
+        if main:
             stack.enter_context(run.lock())
             run.tidy()
             run.write_status(state="preparing", locked=True, message="preparing the data")
-        stack.enter_context(failures_noted(run, accelerator.is_main_process))
+        stack.enter_context(failures_noted(run, main))
         stop = stack.enter_context(stop_signals())
+        accelerator = machine.accelerator(run, run.settings().training)
         with suppress(Stopped):
             Training(run, accelerator, stop).go()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from importlib.metadata import version
@@ -13,6 +14,12 @@ from accelerate import Accelerator
 from bertscope.config import TrainingConfig
 from bertscope.errors import BertScopeError
 from bertscope.runs import Run
+
+
+def is_first() -> bool:
+    """Whether this is the only process or the first of several, by what their launcher says: known before
+    the devices are asked for."""
+    return int(os.environ.get("RANK", "0")) == 0
 
 
 def accelerator(run: Run, training: TrainingConfig) -> Accelerator:
