@@ -125,3 +125,20 @@ def test_a_downloaded_picture_has_the_theme_of_the_page_it_was_asked_for_on(monk
     with ThreadPoolExecutor(1) as server:
         assert ground in server.submit(given[0]).result()
     assert not theme.dark()
+
+
+def test_downloaded_metrics_are_those_of_the_click_not_of_when_the_page_was_drawn(tmp_path, monkeypatch):
+    import shutil
+
+    from bertscope.presets import run_config
+    from bertscope.runs import create_run
+    from bertscope.ui import run_watch
+
+    run, given = create_run("watched", run_config({}), tmp_path), []
+    monkeypatch.setattr(run_watch, "download_csv", lambda frame, name, label: given.append(frame))
+    run.append_metrics({"step": 10, "loss": 2.0})
+    run_watch._details(run)
+    run.append_metrics({"step": 20, "loss": 1.0})
+    assert list(given[0]()["step"]) == [10, 20]
+    shutil.rmtree(run.path)
+    assert list(given[0]()["step"]) == [10]  # what was drawn, where the run is gone

@@ -277,7 +277,9 @@ def _details(run: Run) -> None:
         _configuration(run)
     lines = loaders.metrics(run)
     if lines:
-        download_csv(curves.frame(lines), f"{run.name}-metrics", "Metrics (CSV)")
+        # As of the click: this part of the page is not drawn anew while the run trains.
+        download_csv(lambda: curves.frame(loaders.metrics(run) or lines), f"{run.name}-metrics",
+                     "Metrics (CSV)")
 
 
 def _log(name: str) -> None:
