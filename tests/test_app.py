@@ -183,6 +183,24 @@ def test_the_slider_ends_following_and_the_toggle_begins_it_again(runs):
     assert at.select_slider(key="step").value == 40 and "step" not in address(at)
 
 
+@pytest.mark.parametrize("lag, follows", [(60.0, True), (0.0, False)])
+def test_a_click_just_as_a_checkpoint_appears_does_not_end_following(own_runs, monkeypatch, lag, follows):
+    """The browser sends the slider's step with every click, and may not know yet that it has moved."""
+    from bertscope.ui import sidebar
+
+    monkeypatch.setattr(sidebar, "LAG_SECONDS", lag)
+    newest = open_run("tiny").checkpoints()[-1].path
+    hidden = shutil.move(newest, own_runs / "hidden")
+    at = app("masking", run="tiny")
+    before = at.select_slider(key="step").value
+    shutil.move(hidden, newest)
+    at.run()
+    assert at.select_slider(key="step").value == 40 != before
+    at.select_slider(key="step").set_value(before).run()
+    assert not at.exception and ("follow" in address(at)) is follows
+    assert at.select_slider(key="step").value == (40 if follows else before)
+
+
 def test_comparing_begins_with_the_untrained_model(runs):
     at = app("predict", run="tiny")
     at.toggle(key="vs_on").set_value(True).run()

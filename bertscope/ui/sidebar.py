@@ -6,6 +6,8 @@ so, and a choice of *the newest* must stay a moving one, so the address is read 
 
 from __future__ import annotations
 
+import time
+
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -16,6 +18,7 @@ from bertscope.ui.text import markdown, shorten
 PARAMETERS = ("run", "step", "follow", "vs")
 WIDGETS = ("run", "step", "follow", "vs_on", "vs_run", "vs_step")
 REFRESH_SECONDS = 2.0
+LAG_SECONDS = 2.0  # for so long after the sidebar has moved on, a click may still bring the step before
 
 
 def render() -> None:
@@ -94,6 +97,8 @@ def _step(prefix: str, name: str, steps: list[int]) -> int:
     state, key = st.session_state, prefix + "step"
     follow = prefix + "follow"
     if state.get(follow):
+        if state.get(key) not in (None, steps[-1]):
+            state["_moved"] = state[key], steps[-1], time.monotonic()
         state[key] = steps[-1]
     wanted = state.get(key)
     if wanted not in steps:
@@ -123,17 +128,25 @@ def _run_changed(prefix: str) -> None:
 
 
 def _step_changed(prefix: str) -> None:
-    if _late():
+    if _late(prefix):
         return
     _touch()
     st.session_state[prefix + "follow"] = False
 
 
-def _late() -> bool:
-    """Whether the browser only lags behind: a fragment was drawn anew, and with its request came the step
-    of before the sidebar moved on. Whoever moves the slider has the whole page drawn."""
+def _late(prefix: str) -> bool:
+    """Whether the browser only lags behind: with its request came the step of before the sidebar moved on.
+    A fragment was drawn anew (whoever moves the slider has the whole page drawn), or something else was
+    clicked just as a checkpoint appeared."""
     context = get_script_run_ctx()
-    return context is not None and bool(context.fragment_ids_this_run)
+    if context is not None and context.fragment_ids_this_run:
+        return True
+    state = st.session_state
+    before, after, when = state.get("_moved", (None, None, 0.0))
+    if prefix or state["step"] != before or time.monotonic() - when > LAG_SECONDS:
+        return False
+    state["step"] = after
+    return True
 
 
 def _begin_comparing() -> None:
