@@ -307,3 +307,17 @@ def test_processes_share_an_epoch_without_overlap(root, text):
              for batch in made for row in batch.source]
     assert sorted(one) == sorted(alone)
     assert len(one) == 8 * count
+
+
+def test_the_time_left_is_not_told_by_the_first_step():
+    """The first step takes a hundred times as long as the others, and 6,000 of it would be hours."""
+    from types import SimpleNamespace
+
+    from bertscope.training.progress import StatusWriter
+
+    told = {}
+    run = SimpleNamespace(write_status=lambda **status: told.update(status))
+    StatusWriter(run, True).training(step=1, total=6000, done=1 / 6000, seconds=3.0, rate=0.0)
+    assert told["step"] == 1 and told["eta_seconds"] is None
+    StatusWriter(run, True).training(step=300, total=6000, done=0.05, seconds=12.0, rate=5e4)
+    assert told["eta_seconds"] == pytest.approx(228.0)

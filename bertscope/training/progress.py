@@ -100,7 +100,12 @@ def means(sums: dict[str, float], weights: dict[str, float]) -> dict[str, float]
 
 
 class StatusWriter:
-    """Keeps ``status.json`` fresh, at most twice a second."""
+    """Keeps ``status.json`` fresh, at most twice a second.
+
+    The time left is told after ten seconds: the first step is far slower than all others, and would have a
+    training of minutes take hours."""
+
+    settled = 10.0  # seconds
 
     def __init__(self, run: Run, enabled: bool):
         self.run, self.enabled, self.last = run, enabled, 0.0
@@ -121,4 +126,4 @@ class StatusWriter:
             self.run.write_status(
                 state="training", step=step, total=total, message="", fraction=min(done, 1.0),
                 seconds=seconds, tokens_per_second=rate,
-                eta_seconds=seconds * (1 - done) / done if done > 0 else None)
+                eta_seconds=seconds * (1 - done) / done if done > 0 and seconds >= self.settled else None)
