@@ -161,7 +161,7 @@ def alike(look: Look, before: Choice, texts: tuple[str, ...], vectors: str) -> N
     names = layer_names(len(curves[0][2]))
     frame.figure(figures.layers(curves, names, "How alike are the vectors, before and after? (CKA)", ".2f",
                                 1.05), f"{look.chosen.stem}-cka-before-after", "inside_cka")
-    st.caption(f"{len(texts):,} texts of the task. In layer 0 nothing but the word embeddings can differ"
+    st.caption(f"{len(texts):,} texts of the task. In layer 0 nothing but the embeddings can differ"
                + (": of [CLS] that is the same for all texts." if vectors == CLS else "."))
     frame.download_csv(pd.DataFrame([{"checkpoint": name, "layer": layer, "cka": value} for name, _, values in
                                      curves for layer, value in enumerate(values)]),
