@@ -174,6 +174,17 @@ def test_a_run_that_is_deleted_under_the_page(own_runs):
     assert not at.exception
 
 
+@pytest.mark.parametrize("state, words", [("training", "1 min 15 s so far · 20 s left"),
+                                          ("stopped", "1 min 15 s so far"),
+                                          ("finished", "1 min 15 s in all")])
+def test_what_a_finished_training_took_is_not_so_far(state, words):
+    from bertscope.ui.run_watch import _progress_text
+
+    left = 20.0 if state == "training" else 0.0
+    status = {"state": state, "step": 4, "total": 8, "seconds": 75.0, "eta_seconds": left}
+    assert _progress_text(status) == f"step 4 of 8 · {words}"
+
+
 def test_the_slider_ends_following_and_the_toggle_begins_it_again(runs):
     at = app("predict", run="tiny")
     at.select_slider(key="step").set_value(4).run()

@@ -83,7 +83,7 @@ def _progress_text(status: dict) -> str:
     if status.get("tokens_per_second"):
         parts.append(f"{status['tokens_per_second']:,.0f} tokens/s")
     if status.get("seconds"):
-        parts.append(f"{duration(status['seconds'])} so far")
+        parts.append(duration(status["seconds"]) + (" in all" if status["state"] == "finished" else " so far"))
     if status["state"] in ACTIVE and status.get("eta_seconds"):
         parts.append(f"{duration(status['eta_seconds'])} left")
     return " · ".join(parts)
