@@ -147,10 +147,10 @@ def _download(name: str) -> Path:
         # Without a network this falls back to the cache by itself.
         return Path(snapshot_download(name, allow_patterns=_HUB_FILES, etag_timeout=_HUB_TIMEOUT))
     except (errors.GatedRepoError, errors.RepositoryNotFoundError):
-        raise BertScopeError(f"There is no folder called {name!r} here, and no public model of "
+        raise BertScopeError(f"There is no run and no folder called {name!r} here, and no public model of "
                              "that name on the Hugging Face hub.") from None
     except errors.LocalEntryNotFoundError:
-        raise BertScopeError(f"There is no folder called {name!r} here, and the Hugging Face hub "
+        raise BertScopeError(f"There is no run and no folder called {name!r} here, and the Hugging Face hub "
                              "cannot be reached to look for it there.") from None
     except Exception as error:  # proxies, disks, broken downloads
         raise BertScopeError(f"The model {name!r} cannot be fetched from the Hugging Face hub: "
