@@ -728,3 +728,45 @@ def test_novels(tmp_path):
     assert 5 < made.store.tokens / made.store.sentences < 60
     assert (made.store.ids == made.tokenizer.unk_token_id).mean() < 1e-3
     assert made.store.ids.min() > 0 and made.store.ids.max() < 2048
+
+
+@pytest.mark.parametrize("by", ["thread", "process"])
+def test_who_waits_for_another_preparation_can_be_stopped(tmp_path, by):
+    import threading
+
+    from bertscope.corpus.prepare import _in_this_process
+
+    config = CorpusConfig(source="miniworld", documents=20)
+    lock = tmp_path / ".corpora" / f".{fingerprint(config)}.lock"
+    lock.parent.mkdir()
+    calls, raised = [], []
+
+    class Stop(BaseException):
+        pass
+
+    def progress(message, fraction):
+        calls.append(message)
+        if len(calls) == 2:
+            raise Stop
+
+    def wait():
+        try:
+            prepare(config, tmp_path, progress)
+        except Stop:
+            raised.append(True)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    if by == "thread":
+        with _in_this_process:
+            waiting.start()
+            waiting.join(5)
+    else:
+        holds = ("import fcntl, sys; f = open(sys.argv[1], 'a+'); fcntl.lockf(f, fcntl.LOCK_EX); "
+                 "print(flush=True); sys.stdin.read()")
+        with subprocess.Popen([sys.executable, "-c", holds, str(lock)], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as other:
+            other.stdout.readline()
+            waiting.start()
+            waiting.join(5)
+            other.stdin.close()
+    assert raised and all("waiting" in message for message in calls)

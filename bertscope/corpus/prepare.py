@@ -76,7 +76,7 @@ def prepare(config: CorpusConfig, root: Path, progress: Progress | None = None) 
     progress = progress or (lambda message, fraction: None)
     home = Path(root) / ".corpora" / fingerprint(config)
     try:
-        with _in_this_process:
+        with _one_thread(progress):
             if (found := _open(home)) is None:
                 with _only_one(home, progress):
                     if (found := _open(home)) is None:  # no other process was faster
@@ -209,21 +209,29 @@ class _Stage:
 
 
 @contextmanager
+def _one_thread(progress: Progress):
+    """Hold the lock of this process; who waits for it tells so, and can be stopped meanwhile."""
+    while not _in_this_process.acquire(timeout=REPORT_EVERY):
+        progress("another corpus is being prepared; waiting for it", None)
+    try:
+        yield
+    finally:
+        _in_this_process.release()
+
+
+@contextmanager
 def _only_one(target: Path, progress: Progress):
     """Hold ``target``'s lock; a second process waits. What a killed one left is removed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     lock = target.with_name(f".{target.name}.lock")
-    waiting = False
     with open(lock, "a+") as handle:
         while True:
             try:
                 fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if not waiting:
-                    progress("another process is preparing this corpus; waiting for it", None)
-                waiting = True
-                time.sleep(0.1)
+                progress("another process is preparing this corpus; waiting for it", None)
+                time.sleep(REPORT_EVERY)
         for left in target.parent.glob(f".{target.name}.*.partial"):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         yield
