@@ -142,3 +142,8 @@ def test_downloaded_metrics_are_those_of_the_click_not_of_when_the_page_was_draw
     assert list(given[0]()["step"]) == [10, 20]
     shutil.rmtree(run.path)
     assert list(given[0]()["step"]) == [10]  # what was drawn, where the run is gone
+
+
+def test_a_first_line_without_an_end_is_a_text_that_is_cut():
+    table = uploads.table_of_texts("x" * 200_000 + "\nsecond")
+    assert list(table["text"]) == ["x" * uploads.MAX_CHARACTERS, "second"]

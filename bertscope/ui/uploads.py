@@ -27,7 +27,10 @@ def table_of_texts(raw: str):
     raw = raw.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", " ").lstrip("\ufeff")
     first = raw.split("\n", 1)[0]
     comma = "\t" if "\t" in first else ","
-    header = [name.strip() for name in next(csv.reader(io.StringIO(first), delimiter=comma), [])]
+    try:
+        header = [name.strip() for name in next(csv.reader(io.StringIO(first), delimiter=comma), [])]
+    except csv.Error:  # a line of more than 131,072 characters names no columns
+        header = []
     if first.lstrip().startswith("{"):
         table = _json_lines(raw)
     elif "text" in header and len(header) > 1:
