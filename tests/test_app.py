@@ -443,3 +443,21 @@ def test_every_page_copes_with_every_recipe(no_runs, recipe):
         assert not at.exception, page
     at = app("predict", run="other")
     assert bool(at.error) == (recipe == "causal"), "ELECTRA's generator fills masks"
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_started(tmp_path, monkeypatch, capsys):
+    import socket
+
+    from bertscope.cli import main
+
+    monkeypatch.setenv("BERTSCOPE_RUNS", str(tmp_path / "none"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for command in (["demo"], ["app", "--host", "127.0.0.1"]):
+            assert main([*command, "--port", str(port)]) == 1
+    said = capsys.readouterr()
+    assert said.err.count(f":{port} (Address already in use): choose another port") == 2
+    assert not said.out and not (tmp_path / "none").exists()
+    assert main(["app", "--port", "70000"]) == 1 and "between 1 and 65535" in capsys.readouterr().err

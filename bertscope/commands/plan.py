@@ -31,7 +31,7 @@ def _plan(args) -> int:
     how_long = f"{training.max_minutes:g} minutes" if training.max_minutes else \
         f"{training.steps:,} steps"
     print(f"{config.recipe}, {config.model.num_hidden_layers} layers x {config.model.hidden_size}, "
-          f"a vocabulary of {config.corpus.vocab_size:,}\n{how_long} of "
+          f"a vocabulary of {config.corpus.vocab_size:,}, on {config.corpus.source}\n{how_long} of "
           f"{training.batch_tokens or training.batch_size * config.objective.max_length:,} word pieces, "
           f"examples of {config.objective.max_length}")
     for title, parts, form in (("parameters", cost.parameters, "{:,}".format),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from bertscope import launch, runs
+from bertscope.errors import BertScopeError
 
 
 def add_demo(commands) -> None:
@@ -31,6 +34,7 @@ def _app(args) -> int:
 
 
 def _demo(args) -> int:
+    _require_free(args.port, "localhost")
     run = launch.demo_run()
     if run.status()["state"] in ("stopped", "interrupted", "failed") or not run.checkpoints() \
             and not run.alive():
@@ -40,6 +44,7 @@ def _demo(args) -> int:
 
 
 def _serve(port: int, host: str, query: str = "") -> int:
+    _require_free(port, host)
     script = Path(__file__).resolve().parents[2] / "app.py"
     print(f"BertScope: http://{host}:{port}/{query}", flush=True)
     environment = {**os.environ, "BERTSCOPE_RUNS": str(runs.runs_root())}
@@ -47,3 +52,29 @@ def _serve(port: int, host: str, query: str = "") -> int:
         [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}",
          f"--server.address={host}", "--server.headless=true"],
         cwd=script.parent, env=environment)
+
+
+def _require_free(port: int, host: str) -> None:
+    """Before anything is started or printed: that the app can have its address.
+
+    Raises:
+        BertScopeError: another program has it, or it cannot be had.
+    """
+    if not 0 < port < 65536:
+        raise BertScopeError(f"--port must be between 1 and 65535, not {port}.")
+    for family, kind, _, _, address in _addresses(port, host):
+        try:
+            with socket.socket(family, kind) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                raise BertScopeError(f"The app cannot listen at {host}:{port} ({error.strerror}): choose "
+                                     "another port with --port (make demo PORT=9000).") from None
+
+
+def _addresses(port: int, host: str) -> list:
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        raise BertScopeError(f"There is no machine called {host!r} to listen on.") from None

@@ -31,7 +31,7 @@ def page(title: str, question: str):
         yield
     except BertScopeError as error:
         show_error(error)
-        st.caption("Change the input, or choose another run or checkpoint in the sidebar.")
+        st.caption("Change what you ask, or choose another run or checkpoint in the sidebar.")
 
 
 def _through_app() -> None:

@@ -76,7 +76,7 @@ def draw(look: Look, asked: settings.Settings, shares) -> None:
     by_name = {share.name: share for share in shares}
     chosen = by_name["chosen"]
     st.markdown(f"**{chosen.share:.2%}** of {chosen.of:,} pieces were chosen, where "
-                f"{chosen.theory:g} is the rate. This is no matter of chance: each example's length "
+                f"the rate is {100 * chosen.theory:g} %. This is no matter of chance: each example's length "
                 "fixes the number, rounded, and at least one"
                 + ("." if asked.objective.mask_unit == "piece" else
                    "; words that no longer fit are left out."))
