@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import shutil
 import time
 
@@ -461,3 +462,35 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(tmp_path, monke
     assert said.err.count(f":{port} (Address already in use): choose another port") == 2
     assert not said.out and not (tmp_path / "none").exists()
     assert main(["app", "--port", "70000"]) == 1 and "between 1 and 65535" in capsys.readouterr().err
+
+
+def test_the_app_ends_with_its_command_and_leaves_its_port(tmp_path):
+    """``kill`` of ``bertscope app`` ends the server that it started."""
+    import signal
+    import socket
+    import subprocess
+    import sys
+    import urllib.request
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bertscope", "app", "--host", "127.0.0.1", "--port", str(port)],
+        env={**os.environ, "BERTSCOPE_RUNS": str(tmp_path / "runs")}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5).close()
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    finally:
+        process.kill()
+    with pytest.raises(OSError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5)

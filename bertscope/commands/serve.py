@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -48,10 +49,12 @@ def _serve(port: int, host: str, query: str = "") -> int:
     script = Path(__file__).resolve().parents[2] / "app.py"
     print(f"BertScope: http://{host}:{port}/{query}", flush=True)
     environment = {**os.environ, "BERTSCOPE_RUNS": str(runs.runs_root())}
-    return subprocess.call(
-        [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}",
-         f"--server.address={host}", "--server.headless=true"],
-        cwd=script.parent, env=environment)
+    with subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}",
+             f"--server.address={host}", "--server.headless=true"],
+            cwd=script.parent, env=environment) as server:
+        signal.signal(signal.SIGTERM, lambda *_: server.terminate())  # it would keep the port
+        return server.wait()
 
 
 def _require_free(port: int, host: str) -> None:

@@ -208,5 +208,6 @@ def between_steps(look: Look, rows, at) -> None:
     figure = figures.heat(grid, names, names, f"CKA between checkpoints, layer {layer}",
                           "training step", "training step", 0.0, 1.0, square=True, height=420)
     frame.figure(figure, f"{look.chosen.run.name}-cka-steps", "cka_steps")
-    frame.download_csv(pd.DataFrame(grid, columns=names, index=names).rename_axis("step")
+    numbers = [step for step, _ in found]
+    frame.download_csv(pd.DataFrame(grid, columns=numbers, index=numbers).rename_axis("step")
                        .reset_index(), f"{look.chosen.run.name}-cka-steps", key="cka_steps_csv")

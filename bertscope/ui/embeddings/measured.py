@@ -130,7 +130,7 @@ def agreement_over_steps(look: Look, found, spans, label: str, nearest: int) -> 
     frame.figure(figure, f"{choice.run.name}-uses-over-steps", "agreement_steps")
     import pandas as pd
 
-    frame.download_csv(pd.DataFrame(values, columns=steps).rename_axis("layer").reset_index(),
+    frame.download_csv(pd.DataFrame(values, columns=[step for step, _ in columns]).rename_axis("layer").reset_index(),
                        f"{choice.run.name}-uses-over-steps", key="agreement_csv")
 
 

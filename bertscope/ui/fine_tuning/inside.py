@@ -234,7 +234,7 @@ def over_steps(look: Look, before: Choice, texts: tuple[str, ...], vectors: str)
                            "Alike to the beginning (CKA), over the fine-tuning", "training step", "layer",
                            min(0.0, float(np.nanmin(grid))), 1.0), f"{look.run.name}-cka-over-steps",
                  "inside_steps")
-    frame.download_csv(pd.DataFrame(grid, columns=steps).rename_axis("layer").reset_index(),
+    frame.download_csv(pd.DataFrame(grid, columns=[step for step, _ in found]).rename_axis("layer").reset_index(),
                        f"{look.run.name}-cka-over-steps", key="inside_steps_csv")
 
 
