@@ -275,7 +275,7 @@ def test_the_notebooks_lines_in_the_documentation_are_true(own_root, tmp_path, t
         assert asked in lines
         lines = lines.replace(asked, here)
     names: dict = {}
-    exec(textwrap.dedent(lines), names)  # noqa: S102
+    exec(textwrap.dedent(lines), names)  # our own documentation, run as a reader would
     result = names["result"]
     for column in ("accuracy", "low", "selectivity", "codelength", "word_identity", "random", "best"):
         assert result.summary[column][result.summary["weights"] == "trained"].notna().all()

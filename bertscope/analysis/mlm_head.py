@@ -99,5 +99,4 @@ def require_mlm_head(model: LoadedModel) -> None:
     if getattr(model.model.config, "is_decoder", False):
         raise BertScopeError("This is a causal model: it predicts the next piece from those to its "
                              "left, and cannot fill a mask.")
-    raise BertScopeError("This checkpoint has no MLM head: it cannot say what a masked piece was. (What a "
-                         "fine-tuned one answers, the page *Fine-tuning* shows.)")
+    raise BertScopeError("This checkpoint has no MLM head: it cannot say what a masked piece was.")

@@ -120,7 +120,9 @@ def _train(run: runs.Run, args, train: Callable[[runs.Run], None]) -> int:
         return 0
     if run.status()["state"] != "finished":
         train(run)
-    return report(run, args.test) if not int(os.environ.get("RANK", "0")) else 0
+    from bertscope.training.machine import is_first
+
+    return report(run, args.test) if is_first() else 0
 
 
 def report(run: runs.Run, test: bool = False) -> int:

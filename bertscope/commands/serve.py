@@ -31,6 +31,7 @@ def add_app(commands) -> None:
 
 
 def _app(args) -> int:
+    _require_free(args.port, args.host)
     return _serve(args.port, args.host)
 
 
@@ -45,7 +46,6 @@ def _demo(args) -> int:
 
 
 def _serve(port: int, host: str, query: str = "") -> int:
-    _require_free(port, host)
     script = Path(__file__).resolve().parents[2] / "app.py"
     print(f"BertScope: http://{host}:{port}/{query}", flush=True)
     environment = {**os.environ, "BERTSCOPE_RUNS": str(runs.runs_root())}

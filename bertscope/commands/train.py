@@ -57,9 +57,10 @@ def _train(args) -> int:
         launch.start(run)
         return 0
     from bertscope.training.loop import train
+    from bertscope.training.machine import is_first
 
     train(run)
-    return _report(run) if not int(os.environ.get("RANK", "0")) else 0
+    return _report(run) if is_first() else 0
 
 
 def _new_run(args, config: RunConfig) -> runs.Run:

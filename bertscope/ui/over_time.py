@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -25,6 +26,20 @@ def wanted(choice: Choice) -> bool:
     return st.toggle("Show how this was learnt, over the checkpoints", key="over_time",
                      value=isinstance(parameters, int) and parameters <= EASY,
                      help=f"Asks up to {MOST_CHECKPOINTS} of the run's checkpoints.")
+
+
+def each(checkpoints: Sequence, question: Callable, progress: Callable[[str, float], None]
+         ) -> list[tuple[int, object]]:
+    """``[(step, question(checkpoint))]``, within a computation that tells how far it is.
+
+    A checkpoint that is damaged, or was deleted meanwhile, is left out: the others are drawn.
+    """
+    def one(checkpoint):
+        with suppress(BertScopeError):
+            return question(checkpoint)
+
+    return [(step, answer) for step, answer in timeline.over_checkpoints(checkpoints, one, progress)
+            if answer is not None]
 
 
 def ask(choice: Choice, question: Callable[[str, float], object], also: Sequence[int] = (),

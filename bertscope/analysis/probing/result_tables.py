@@ -89,18 +89,11 @@ def centres(result: Measured) -> pd.DataFrame:
     the gain over layer 0 is not significant, p corrected over the rows), and the centre of gravity
     of the mix's shares."""
     rows, found = [], []
-    for task in result.tasks:
-        for name in result.subjects:
-            table = result.table(task, name, True)
-            if table.empty:
-                continue
-            last = int(table["layer"].max())
-            accuracy, draws = result.draws(task, [Cell(name, layer, True) for layer in range(last + 1)])
-            whole = table[table["layer"] == last]
-            found.append(expected_layer(accuracy, draws))
-            rows.append({"task": task, "checkpoint": name, "step": result.step(name),
-                         "centre": whole["centre"].mean(), "centre_sd": whole["centre"].std(ddof=1),
-                         "bits_from_uniform": whole["bits_from_uniform"].mean()})
+    for task, name, whole, accuracy, draws in _mixed(result):
+        found.append(expected_layer(accuracy, draws))
+        rows.append({"task": task, "checkpoint": name, "step": result.step(name),
+                     "centre": whole["centre"].mean(), "centre_sd": whole["centre"].std(ddof=1),
+                     "bits_from_uniform": whole["bits_from_uniform"].mean()})
     return _estimates(rows, "expected_layer", found)
 
 
@@ -110,21 +103,27 @@ def mixes(result: Measured) -> pd.DataFrame:
     to it gains over that of layers 0 to the one below (``gain``, with a 95 % interval; nan for layer 0).
     """
     rows = []
+    for task, name, whole, accuracy, draws in _mixed(result):
+        lows, highs = interval(np.diff(draws, axis=0))
+        gains = np.column_stack([np.diff(accuracy), lows, highs])
+        for layer, (gain, low, high) in enumerate([[np.nan] * 3, *gains]):
+            rows.append({"task": task, "checkpoint": name, "step": result.step(name), "layer": layer,
+                         "weight": whole[f"share_{layer}"].mean(), "gain": gain, "gain_low": low,
+                         "gain_high": high})
+    return pd.DataFrame(rows)
+
+
+def _mixed(result: Measured) -> Iterator[tuple]:
+    """Each task and checkpoint with a mix: (task, checkpoint, scores of the mix of all layers, accuracy
+    [L + 1] and draws [L + 1, draws] of the mixes of layers 0 to 0, 1 ... L)."""
     for task in result.tasks:
         for name in result.subjects:
             table = result.table(task, name, True)
             if table.empty:
                 continue
             last = int(table["layer"].max())
-            weights = table[table["layer"] == last]
             accuracy, draws = result.draws(task, [Cell(name, layer, True) for layer in range(last + 1)])
-            low, high = interval(np.diff(draws, axis=0))
-            gains = np.column_stack([np.diff(accuracy), low, high])
-            for layer, (gain, low, high) in enumerate([[np.nan] * 3, *gains]):
-                rows.append({"task": task, "checkpoint": name, "step": result.step(name), "layer": layer,
-                             "weight": weights[f"share_{layer}"].mean(), "gain": gain, "gain_low": low,
-                             "gain_high": high})
-    return pd.DataFrame(rows)
+            yield task, name, table[table["layer"] == last], accuracy, draws
 
 
 def onsets(result: Measured) -> pd.DataFrame:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
-from bertscope.ui import compared, frame, loaders, waiting
+from bertscope.ui import compared, frame, loaders, over_time, waiting
 from bertscope.ui.embeddings import Look, figures, results
 from bertscope.ui.selection import Choice
 from bertscope.ui.text import shorten
@@ -60,6 +59,11 @@ def together(made: list):
                      ignore_index=True)
 
 
+def opened(path: str):
+    """One of a run's checkpoints, which are asked together."""
+    return loaders.one_of_many(path, loaders.stamp(path))
+
+
 def chosen_steps(choice: Choice) -> list:
     """Checkpoints of the run, a bounded number, with the chosen one."""
     return timeline.sample(choice.run.checkpoints(), MOST_CHECKPOINTS, (choice.checkpoint.step,))
@@ -74,18 +78,11 @@ def tables_over_steps(choice: Choice, found):
            tuple(c.step for c in checkpoints), found)
 
     def compute(progress):
-        made = []
-        for number, checkpoint in enumerate(checkpoints):
-            progress(f"step {checkpoint.step:,}", number / len(checkpoints))
-            path = str(checkpoint.path)
-            try:
-                made.append(table(path, found, None, None, lambda p: loaders.one_of_many(
-                    p, loaders.stamp(p))).assign(step=checkpoint.step))
-            except BertScopeError:
-                continue  # damaged: the others are drawn
+        made = over_time.each(checkpoints, lambda checkpoint: table(
+            str(checkpoint.path), found, None, None, opened), progress)
         if not made:
             raise BertScopeError("None of these checkpoints can be measured.")
-        return pd.concat(made, ignore_index=True)
+        return pd.concat([own.assign(step=step) for step, own in made], ignore_index=True)
 
     return waiting.kept(key, compute, "Measuring the words over the checkpoints")
 
@@ -105,19 +102,12 @@ def agreement_over_steps(look: Look, found, spans, label: str, nearest: int) -> 
     def compute(progress):
         from bertscope.analysis.vectors import text_vectors
 
-        columns = []
-        for number, checkpoint in enumerate(checkpoints):
-            progress(f"step {checkpoint.step:,}", number / len(checkpoints))
-            path = str(checkpoint.path)
-            try:
-                states = text_vectors(path, rows, spans, None, lambda p: loaders.one_of_many(
-                    p, loaders.stamp(p)))
-            except BertScopeError:
-                continue
+        def agreement(checkpoint):
+            states = text_vectors(str(checkpoint.path), rows, spans, None, opened)
             keep = np.isfinite(states[0, :, 0])
-            columns.append((checkpoint.step, [label_agreement(s[keep], labels[keep], nearest)
-                                              for s in states]))
-        return columns
+            return [label_agreement(s[keep], labels[keep], nearest) for s in states]
+
+        return over_time.each(checkpoints, agreement, progress)
 
     columns = waiting.kept(key, compute, "Asking the checkpoints")
     if not columns:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from bertscope.errors import BertScopeError
-from bertscope.ui import loaders, waiting
+from bertscope.ui import loaders, over_time, waiting
 from bertscope.ui.embeddings import Look, measured
 
 
 def asked(look: Look, what: str, key: tuple, ask):
-    """A DataFrame of the rows ``ask(model, step)`` for the run's checkpoints; None while cancelled.
-    """
+    """A DataFrame of the rows ``ask(model, step)`` for the run's checkpoints; None while cancelled."""
     import pandas as pd
 
     run, checkpoints = look.chosen.run, measured.chosen_steps(look.chosen)
 
     def compute(progress):
-        made = []
-        for place, checkpoint in enumerate(checkpoints):
-            progress(f"step {checkpoint.step:,}", place / len(checkpoints))
+        def rows(checkpoint):
             path = str(checkpoint.path)
-            try:
-                made += ask(loaders.one_of_many(path, loaders.stamp(path)), checkpoint.step)
-            except BertScopeError:
-                continue  # damaged: the others are drawn
-        return pd.DataFrame(made)
+            return ask(loaders.one_of_many(path, loaders.stamp(path)), checkpoint.step)
+
+        return pd.DataFrame([row for _, made in over_time.each(checkpoints, rows, progress) for row in made])
 
     return waiting.kept(("input tables", what, str(run.path), run.created, key,
                          tuple(c.step for c in checkpoints)), compute, f"Asking for {what}")

@@ -9,7 +9,7 @@ import streamlit as st
 from bertscope import runs
 from bertscope.analysis import timeline
 from bertscope.errors import BertScopeError
-from bertscope.ui import compared, frame, loaders, waiting
+from bertscope.ui import compared, frame, loaders, over_time, waiting
 from bertscope.ui.embeddings import figures as heat
 from bertscope.ui.embeddings import results
 from bertscope.ui.fine_tuning import Look, about, asked, figures, tuned_run
@@ -215,15 +215,9 @@ def over_steps(look: Look, before: Choice, texts: tuple[str, ...], vectors: str)
     def compute(progress):
         from bertscope.analysis.vectors import text_vectors
 
-        old, found = text_vectors(before.path, texts, place(vectors), None, opened), []
-        for number, checkpoint in enumerate(chosen):
-            progress(f"step {checkpoint.step:,}", number / len(chosen))
-            try:
-                new = text_vectors(str(checkpoint.path), texts, place(vectors), None, opened)
-            except BertScopeError:
-                continue  # damaged: the others are drawn
-            found.append((checkpoint.step, similarity(new, old)))
-        return found
+        old = text_vectors(before.path, texts, place(vectors), None, opened)
+        return over_time.each(chosen, lambda checkpoint: similarity(text_vectors(
+            str(checkpoint.path), texts, place(vectors), None, opened), old), progress)
 
     found = waiting.kept(key, compute, "Reading the texts at the run's checkpoints")
     if not found:
